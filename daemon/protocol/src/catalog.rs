@@ -1,0 +1,96 @@
+//! What is registered before any session: booters, models, agents, tools.
+
+use crate::session::{Level, ToolMode};
+use crate::tool::{Prompt, Tool};
+
+wire! {
+    /// A kind of computer.
+    pub struct BooterInfo {
+        /// Its kind.
+        pub kind: String,
+        /// Whether sessions may use it now.
+        pub available: bool,
+        /// What is missing, or what to know before using it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub note: Option<String>,
+        /// The tools it declares before boot.
+        pub tools: Vec<Tool>,
+        /// The prompts it declares before boot.
+        pub prompts: Vec<Prompt>,
+    }
+
+    /// Result of `booter.list`.
+    pub struct Booters {
+        /// By kind.
+        pub booters: Vec<BooterInfo>,
+    }
+
+    /// A configured or found model.
+    pub struct ModelInfo {
+        /// Its name in the config.
+        pub name: String,
+        /// How it is spoken to.
+        pub api: String,
+        /// The model's name at the server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// Where the server is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub base_url: Option<String>,
+        /// Whether agents that name none get it.
+        pub default: bool,
+        /// `config`, or where it was found.
+        pub source: String,
+        /// What is missing or doubtful.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub note: Option<String>,
+    }
+
+    /// Result of `model.list`.
+    pub struct Models {
+        /// By name.
+        pub models: Vec<ModelInfo>,
+    }
+
+    /// An agent profile.
+    pub struct AgentInfo {
+        /// Its name.
+        pub name: String,
+        /// The model's name in the config, if it names one.
+        pub model: Option<String>,
+        /// Its persona.
+        pub system_prompt: String,
+        /// Its kind of computer.
+        pub booter: String,
+        /// How far local tools reach.
+        pub level: Level,
+        /// The named set of tools.
+        pub tool_mode: ToolMode,
+        /// The tools by name; null: those of the mode.
+        pub tools: Option<Vec<String>>,
+        /// The skills by name; null: all.
+        pub skills: Option<Vec<String>>,
+        /// Model replies per task.
+        pub max_turns: u32,
+    }
+
+    /// Result of `agent.list`.
+    pub struct Agents {
+        /// By name.
+        pub agents: Vec<AgentInfo>,
+    }
+
+    /// Result of `tool.list`.
+    pub struct Tools {
+        /// By name.
+        pub tools: Vec<Tool>,
+    }
+}
+
+params! {
+    /// Parameters of `agent.get` and `tool.get`.
+    pub struct NameParams {
+        /// Its name.
+        pub name: String,
+    }
+}

@@ -1,0 +1,79 @@
+//! The daemon itself.
+
+use std::collections::BTreeMap;
+
+use crate::time::Timestamp;
+
+params! {
+    /// No parameters.
+    pub struct Nothing {}
+
+    /// Parameters of `daemon.hello`.
+    pub struct HelloParams {
+        /// The client's name and version.
+        pub client: String,
+        /// The protocol it speaks.
+        pub protocol: u32,
+    }
+
+    /// Parameters of `daemon.shutdown`.
+    pub struct ShutdownParams {
+        /// How long running calls may take to end.
+        pub grace_ms: Option<u64>,
+    }
+}
+
+wire! {
+    /// An empty result.
+    #[derive(Default)]
+    pub struct Done {}
+
+    /// Result of `daemon.hello`.
+    pub struct Hello {
+        /// `nanod`.
+        pub server: String,
+        /// The daemon's version.
+        pub version: String,
+        /// The protocol it speaks.
+        pub protocol: u32,
+    }
+
+    /// Result of `daemon.status`.
+    pub struct Status {
+        /// The daemon's version.
+        pub version: String,
+        /// Its process id.
+        pub pid: u32,
+        /// When it started.
+        pub started_at: Timestamp,
+        /// How long ago.
+        pub uptime_ms: u64,
+        /// How many sessions are in each state.
+        pub sessions: BTreeMap<String, u64>,
+        /// How many tasks are in each state.
+        pub tasks: BTreeMap<String, u64>,
+        /// The schedule.
+        pub followups: FollowupStatus,
+        /// The store.
+        pub store: StoreStatus,
+        /// Resident memory.
+        pub rss_bytes: u64,
+    }
+
+    /// The schedule in brief.
+    pub struct FollowupStatus {
+        /// How many will fire.
+        pub active: u64,
+        /// The next one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<Timestamp>,
+    }
+
+    /// The store in brief.
+    pub struct StoreStatus {
+        /// Its folder.
+        pub path: String,
+        /// Its size.
+        pub bytes: u64,
+    }
+}

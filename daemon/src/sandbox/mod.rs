@@ -1,0 +1,191 @@
+//! Booters and sandboxes: how a session gets a computer, and what that computer can do.
+//!
+//! A [`Booter`] declares what it will offer before anything runs; a booted [`Sandbox`] tells what is really there.
+//! Processes are started here and nowhere else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::session::Level;
+use nano_protocol::tool::Prompt;
+use tokio_util::sync::CancellationToken;
+
+/// A boxed future, for traits that are used as objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One thing a sandbox can do; tools state which they need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// Runs shell commands.
+    Shell,
+    /// Runs Python.
+    Python,
+    /// Has files.
+    Filesystem,
+    /// Drives a browser.
+    Browser,
+    /// Reaches a network.
+    Network,
+}
+
+impl Capability {
+    const WORDS: [(Self, &'static str); 5] = [
+        (Self::Shell, "shell"),
+        (Self::Python, "python"),
+        (Self::Filesystem, "filesystem"),
+        (Self::Browser, "browser"),
+        (Self::Network, "network"),
+    ];
+
+    /// Returns the word on the wire.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(one, _)| *one == self).map_or("", |(_, word)| word)
+    }
+
+    /// Returns the capability that `word` names, if it is known.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(one, _)| *one)
+    }
+}
+
+/// What a booted sandbox says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Capabilities {
+    /// It does not say: the declared tools stay.
+    Unknown,
+    /// Exactly these.
+    Known(BTreeSet<Capability>),
+}
+
+/// What a booter offers before boot: wide rather than narrow.
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// What its sandboxes can do at most.
+    pub capabilities: BTreeSet<Capability>,
+    /// Parts of the prompt, in order.
+    pub prompts: Vec<Prompt>,
+}
+
+/// Which computer to boot.
+#[derive(Debug, Clone)]
+pub struct BootRequest {
+    /// For whom.
+    pub session: SessionId,
+    /// The folder that commands start in.
+    pub workspace: PathBuf,
+    /// How far commands may reach.
+    pub level: Level,
+}
+
+/// Gives sessions their computer.
+pub trait Booter: Send + Sync {
+    /// Returns the kind, as in the config.
+    fn kind(&self) -> &'static str;
+    /// Returns what it offers before boot; needs no sandbox.
+    fn declared(&self) -> Declared;
+    /// Returns what a person should know before using it, such as what is missing.
+    fn note(&self) -> Option<String>;
+    /// Boots a computer and finds out what it can do.
+    fn boot(&self, request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
+    /// Takes up the computer of a session that was booted before the daemon restarted, without booting again.
+    fn rejoin(&self, request: BootRequest, found: Capabilities) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
+}
+
+/// A booted computer of one session.
+pub trait Sandbox: Send + Sync {
+    /// Returns what it can do.
+    fn capabilities(&self) -> &Capabilities;
+    /// Runs a program to its end, its time limit, or until `cancel`; never fails for what the program does.
+    fn run<'a>(&'a self, command: Command, cancel: &'a CancellationToken) -> BoxFuture<'a, Result<Report, SandboxError>>;
+    /// Ends everything that the task's commands left running.
+    fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()>;
+    /// Gives the computer back.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// In which language.
+    pub language: Language,
+    /// The program's text.
+    pub text: String,
+    /// Where; the workspace unless told.
+    pub cwd: PathBuf,
+    /// How long at most.
+    pub timeout: Duration,
+    /// Who asked: what is left running ends with it.
+    pub task: TaskId,
+    /// Where the whole output goes once it is too long to return.
+    pub spill: PathBuf,
+}
+
+/// The language of a program's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// A command line for `sh`.
+    Shell,
+    /// Python source.
+    Python,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By a signal of this name, such as `SIGKILL`.
+    Signalled(String),
+    /// Stopped at its time limit.
+    TimedOut,
+    /// Stopped by the cancel token.
+    Cancelled,
+}
+
+/// What a program did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub ending: Ending,
+    /// Its standard output and error in order of arrival: all of it, or head and tail around a note.
+    pub output: String,
+    /// The file with the whole output, where `output` is not all of it.
+    pub spill: Option<PathBuf>,
+    /// How many processes it left running.
+    pub left_running: usize,
+}
+
+/// Why a sandbox cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// It cannot be booted here.
+    #[error("{kind} cannot be booted: {why}")]
+    Boot {
+        /// The booter's kind.
+        kind: &'static str,
+        /// The reason and what to try.
+        why: String,
+    },
+    /// A command could not even be started.
+    #[error("the command could not be started: {0}")]
+    Start(String),
+    /// A path is not usable.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl SandboxError {
+    /// Makes an error about `path`.
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,80 @@
+//! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nano_protocol::Object;
+use nano_protocol::id::{SessionId, TaskId};
+use tokio_util::sync::CancellationToken;
+
+use crate::sandbox::workspace::Workspace;
+use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
+
+/// What is fixed about a tool.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// `^[a-zA-Z0-9_-]{1,64}$`.
+    pub name: &'static str,
+    /// What it does, for the model.
+    pub description: &'static str,
+    /// The JSON Schema of its arguments: an object.
+    pub input_schema: Object,
+    /// `core`, `booter:KIND`, `skill` …
+    pub source: &'static str,
+    /// What the sandbox must be able to do; a tool that needs anything boots the session.
+    pub requires: &'static [Capability],
+    /// Changes nothing: may run beside others of its kind.
+    pub read_only: bool,
+}
+
+/// Something a model can have done.
+pub trait Tool: Send + Sync {
+    /// Returns what is fixed about it.
+    fn spec(&self) -> &ToolSpec;
+    /// Does it. What the model should read is an outcome; a fault ends the task.
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>>;
+}
+
+/// What a call may use.
+pub struct ToolContext {
+    /// Whose call it is.
+    pub session: SessionId,
+    /// In which task.
+    pub task: TaskId,
+    /// The call's id.
+    pub call: String,
+    /// The session's folder, and how far beyond it file tools reach.
+    pub workspace: Arc<Workspace>,
+    /// The session's computer; present for every tool that requires a capability.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// How long a command may take that asks for nothing.
+    pub exec_timeout: Duration,
+    /// How long a command may ask for.
+    pub exec_timeout_max: Duration,
+    /// Folder of this session for output that is too long to return; made by who writes the first file.
+    pub spill: PathBuf,
+    /// The zone of the daemon's config, as an IANA name.
+    pub time_zone: String,
+    /// Fires when the call should end.
+    pub cancel: CancellationToken,
+}
+
+/// What the model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolOutcome {
+    /// It was done.
+    Done(String),
+    /// It was not, and why.
+    Failed(String),
+    /// It was stopped by the cancel token; what there was so far.
+    Stopped(String),
+}
+
+/// What ends the task.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolFault {
+    /// The session's computer does not serve.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
