@@ -96,7 +96,11 @@ pub struct ErrorData {
 impl RpcError {
     /// Makes an error of `kind` that says `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { code: kind.code(), message: message.into(), data: ErrorData { kind, hint: None, retryable: kind.retryable() } }
+        Self {
+            code: kind.code(),
+            message: message.into(),
+            data: ErrorData { kind, hint: None, retryable: kind.retryable() },
+        }
     }
 
     /// Adds what to try.

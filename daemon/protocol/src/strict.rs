@@ -86,7 +86,8 @@ mod tests {
         for good in ["1", r#"{"a":{"a":1},"b":[{"a":1},{"a":2}]}"#, r#""\u0000""#, &deep(64)] {
             assert!(check(good).is_ok(), "{good}");
         }
-        for bad in ["", "1 2", r#"{"a":1,"a":2}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#, "1e400", &deep(65), &deep(100_000)] {
+        for bad in ["", "1 2", r#"{"a":1,"a":2}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#, "1e400", &deep(65), &deep(100_000)]
+        {
             assert!(check(bad).is_err(), "{bad}");
         }
     }

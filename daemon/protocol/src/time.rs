@@ -69,7 +69,8 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text} is not an instant like 2027-01-31T08:00:00.000Z")))
+        Self::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("{text} is not an instant like 2027-01-31T08:00:00.000Z")))
     }
 }
 
