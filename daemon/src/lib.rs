@@ -1,1 +1,3 @@
-
+//! nanod
+pub mod sandbox;
+pub mod tools;
