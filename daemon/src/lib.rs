@@ -1,1 +1,4 @@
-
+pub mod config;
+pub mod http;
+pub mod model;
+pub mod sandbox;
