@@ -1,1 +1,2 @@
-
+//! The daemon.
+pub mod config;
