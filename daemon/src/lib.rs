@@ -1,2 +1,3 @@
 //! The daemon.
 pub mod config;
+pub mod schedule;

@@ -20,12 +20,12 @@ pub fn secret(section: &Section<'_>, key: &str, around: &Around<'_>) -> Option<S
     if [key, &by_env, &by_file].iter().filter(|one| section.has(one)).count() > 1 {
         section.wrong(&format!("has more than one of {key}, {by_env} and {by_file}; keep one"));
     }
-    let from_env = |name: String| match around.env.get(&name) {
-        Some(value) => Some(value.to_owned()),
-        None => {
+    let from_env = |name: String| {
+        let value = around.env.get(&name).map(str::to_owned);
+        if value.is_none() {
             section.wrong_key(&by_env, &format!("names the variable {}, which is not set", name.escape_debug()));
-            None
         }
+        value
     };
     let secret = section
         .filled(key)

@@ -178,6 +178,7 @@ impl FromStr for Resume {
 
 /// `[agents.NAME]`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of the file, each by its own name")]
 pub struct AgentConfig {
     /// The model's name; the file's first unless told.
     pub model: Option<String>,

@@ -127,11 +127,14 @@ mod tests {
         (text(places.socket), text(places.state_dir), text(places.config), places.config_named)
     }
 
+    /// Uid, variables, flags, and what is found.
+    type Row<'a> = (u32, &'a [(&'a str, &'a str)], Flags, (&'a str, &'a str, &'a str, bool));
+
     #[test]
     fn the_table_of_places() {
         // A uid nobody has: /run/user/UID is not there.
         let person = [("HOME", "/home/p"), ("XDG_RUNTIME_DIR", "/rt")];
-        let rows: &[(u32, &[(&str, &str)], Flags, (&str, &str, &str, bool))] = &[
+        let rows: &[Row<'_>] = &[
             (0, &[], Flags::default(), ("/run/nanod/nanod.sock", "/var/lib/nanod", "/etc/nanod/nanod.toml", false)),
             (
                 0,

@@ -1,0 +1,3 @@
+//! Follow-ups: when they are due.
+
+pub mod calendar;
