@@ -1,3 +1,4 @@
 //! The daemon.
 pub mod config;
 pub mod schedule;
+pub mod session;

@@ -1,0 +1,3 @@
+//! Sessions.
+
+pub mod steering_file;
