@@ -109,10 +109,10 @@ pub fn scan(folder: &Path, name: &str, owner: u32, newer_than: Timestamp, from: 
     let is_new = |source: &Source| source.modified_ms + TICK_MS >= newer_than.0;
     let mark = |source: &Source| from.and_then(|from| from.mark_of(source.identity));
 
-    let taken = place.source(&place.taken, owner)?.ok();
+    let taken = place.source(&place.taken, owner).ok();
     // What was begun is finished, whatever task runs now.
     let mut taken = taken.filter(|source| is_new(source) || mark(source).is_some());
-    let mut fresh = match place.source(&place.name, owner)? {
+    let mut fresh = match place.source(&place.name, owner) {
         Ok(source) => Some(source).filter(is_new),
         Err(why) => {
             scan.refused = why;

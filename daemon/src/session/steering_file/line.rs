@@ -36,6 +36,10 @@ pub struct SteeringLine {
 /// Reads one line without its LF.
 pub fn parse(line: &[u8]) -> Result<SteeringLine, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
+    // A list would be read as the members in order.
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err("not a JSON object".to_owned());
+    }
     strict::check(text).map_err(|error| format!("not valid JSON: {error}"))?;
     let line: SteeringLine = serde_json::from_str(text).map_err(|error| error.to_string())?;
     match line.content.len() {
@@ -81,7 +85,8 @@ mod tests {
     fn bad_lines() {
         for (line, words) in [
             (&b"{\"content\":\"\xff\"}"[..], "not UTF-8"),
-            (b"hello", "not valid JSON"),
+            (b"hello", "not a JSON object"),
+            (b"{hello}", "not valid JSON"),
             (b"{\"content\":\"a\"", "not valid JSON"),
             (b"{\"content\":\"a\"} x", "not valid JSON"),
             (b"{\"content\":\"a\",\"content\":\"b\"}", "duplicate key `content`"),
@@ -92,9 +97,11 @@ mod tests {
             (b"{\"content\":7}", "invalid type"),
             (b"{\"content\":\"a\",\"role\":\"system\"}", "unknown variant `system`"),
             (b"{\"content\":\"a\",\"delivery\":\"now\"}", "unknown variant `now`"),
-            (b"[\"a\"]", "invalid type"),
-            (b"\"a\"", "invalid type"),
-            (b"null", "invalid type"),
+            (b"[\"a\"]", "not a JSON object"),
+            (b"\"a\"", "not a JSON object"),
+            (b"null", "not a JSON object"),
+            (b"[\"a\",null,null,null,null,null]", "not a JSON object"),
+            (b"", "not a JSON object"),
         ] {
             let why = parse(line).err().unwrap_or_default();
             assert!(why.contains(words), "{}: {why}", String::from_utf8_lossy(line));

@@ -49,19 +49,16 @@ impl Place {
     }
 
     /// Opens a file that may be read as `owner`'s words; otherwise says why not, or nothing where there is none.
-    pub fn source(&self, name: &str, owner: u32) -> io::Result<Result<Source, Option<String>>> {
-        let source = match self.any_source(name) {
-            Ok(Some(source)) => source,
-            Ok(None) => return Ok(Err(None)),
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-                return Ok(Err(Some(format!("{name} is a symbolic link"))));
-            }
-            Err(error) => return Ok(Err(Some(format!("{name} cannot be opened: {error}")))),
-        };
-        Ok(match source.kind.objection(owner) {
+    pub fn source(&self, name: &str, owner: u32) -> Result<Source, Option<String>> {
+        let source = self.any_source(name).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => format!("{name} is a symbolic link"),
+            _ => format!("{name} cannot be opened: {error}"),
+        })?;
+        let source = source.ok_or(None)?;
+        match source.kind.objection(owner) {
             Some(why) => Err(Some(format!("{name} {why}"))),
             None => Ok(source),
-        })
+        }
     }
 
     /// Opens a file without following a link or waiting for a pipe's other end.

@@ -1,10 +1,10 @@
 //! The steering file against writers and crashes.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -466,10 +466,10 @@ fn writers_at_the_same_time_lose_nothing() {
             })
             .collect();
         let reader = scope.spawn(|| {
-            let mut rounds = 0u64;
+            let mut rounds = 0u32;
             while !done.load(Ordering::Acquire) {
                 let scan = bench.scan();
-                let commits = if rounds % 3 == 0 { 2 } else { usize::MAX };
+                let commits = if rounds.is_multiple_of(3) { 2 } else { usize::MAX };
                 bench.commit(scan, commits);
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
                 bench.retire(Timestamp(now.try_into().unwrap()));
