@@ -43,7 +43,7 @@ pub struct Global {
     /// Say more about errors
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// No colours (also: NO_COLOR)
+    /// No colours (also: `NO_COLOR`)
     #[arg(long, global = true)]
     pub no_color: bool,
     /// Give up after so long, such as 90s or 1h30m; a task goes on
@@ -156,7 +156,9 @@ fn usage(text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cli, CommandFactory as _, Parsed, parse};
+    use clap::CommandFactory as _;
+
+    use super::{Cli, Parsed, parse};
 
     fn words(line: &str) -> Vec<std::ffi::OsString> {
         std::iter::once("nanoctl").chain(line.split_whitespace()).map(Into::into).collect()

@@ -28,7 +28,7 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => out.extend(format!("\\x{:02x}", u32::from(c)).chars()),
             c if is_direction(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }

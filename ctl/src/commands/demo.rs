@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nano_protocol::followup::{Followup, FollowupParams};
+use nano_protocol::id::SessionRef;
 use nano_protocol::message::{Message, Role};
 use nano_protocol::method::{FollowupGet, SessionMessages, SessionTools};
 use nano_protocol::session::{MessagesParams, SessionParams, SessionTools as Tools};
@@ -86,12 +87,16 @@ fn check(workspace: &Path, messages: &[Message], task: &str) -> Result<(), Failu
 }
 
 fn tools(stage: &Stage<'_>) -> Result<Tools, Failure> {
-    stage.call::<SessionTools>(&SessionParams { session: stage.session() })
+    stage.call::<SessionTools>(&SessionParams { session: session() })
 }
 
 fn transcript(stage: &Stage<'_>) -> Result<Vec<Message>, Failure> {
-    let params = MessagesParams { session: stage.session(), ..MessagesParams::default() };
+    let params = MessagesParams { session: session(), ..MessagesParams::default() };
     Ok(stage.call::<SessionMessages>(&params)?.messages)
+}
+
+fn session() -> SessionRef {
+    SessionRef("demo".into())
 }
 
 fn ensure(holds: bool, otherwise: &str) -> Result<(), Failure> {

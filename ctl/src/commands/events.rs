@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nano_protocol::event::{Event, EventType, SubscribeParams};
-use nano_protocol::id::SessionRef;
+use nano_protocol::id::{SessionId, SessionRef, TaskId};
 use nano_protocol::method::{EventsSubscribe, SessionList};
 use nano_protocol::session::{ListParams, SessionState};
 use serde_json::Value;
@@ -148,8 +148,7 @@ fn newest_open(client: &mut Client) -> Result<SessionRef, Failure> {
 
 fn line(event: &Event) -> String {
     let seq = event.seq.map_or_else(|| "-".into(), |seq| seq.to_string());
-    let about =
-        event.task.as_ref().map(|task| task.as_str()).or(event.session.as_ref().map(|session| session.as_str()));
+    let about = event.task.as_ref().map(TaskId::as_str).or(event.session.as_ref().map(SessionId::as_str));
     let detail = ["message", "task", "followup"].iter().find_map(|key| {
         let inner = event.data.get(*key)?;
         inner.get("content").or_else(|| inner.get("state")).map(brief)

@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Args) -> Result<(), Failure> {
         (raw, task)
     } else {
         let followed = Follow { context, interrupts, since: task.seq.saturating_sub(1), cancelled: false, task: &task }
-            .to_the_end(&mut link, &mut live);
+            .until_the_end(&mut link, &mut live);
         followed.map_err(|failure| goes_on(failure, &task))?
     };
     if context.output.json {
@@ -67,7 +67,7 @@ struct Follow<'a> {
 }
 
 impl Follow<'_> {
-    fn to_the_end(mut self, link: &mut Link<'_>, live: &mut Live<'_>) -> Result<(Raw, Task), Failure> {
+    fn until_the_end(mut self, link: &mut Link<'_>, live: &mut Live<'_>) -> Result<(Raw, Task), Failure> {
         link.persist(|client| {
             client.call::<EventsSubscribe>(&SubscribeParams {
                 task: Some(self.task.id.0.clone()),

@@ -4,7 +4,7 @@ use std::io;
 
 use clap::Subcommand;
 use nano_protocol::id::SessionRef;
-use nano_protocol::message::Message;
+use nano_protocol::message::{Message, NotRun, Outcome};
 use nano_protocol::method::{
     SessionBoot, SessionClose, SessionCreate, SessionDelete, SessionGet, SessionList, SessionMessages,
 };
@@ -146,7 +146,7 @@ fn print(output: &Output, message: &Message) -> io::Result<()> {
     let mut head = format!("[{}] {}", message.seq, message.role);
     head.extend(message.source.iter().map(|source| format!(" from {source}")));
     head.extend(message.tool_name.iter().map(|name| format!(" {name}")));
-    let words = [message.not_run.map(|why| why.as_str()), message.outcome.map(|how| how.as_str())];
+    let words = [message.not_run.map(NotRun::as_str), message.outcome.map(Outcome::as_str)];
     head.extend(words.into_iter().flatten().map(|word| format!(" ({word})")));
     if message.ok == Some(false) && words == [None, None] {
         head.push_str(" (failed)");

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nano_protocol::id::SessionRef;
 use nano_protocol::method::Method;
 use tempfile::TempDir;
 
@@ -78,11 +77,6 @@ impl<'a> Stage<'a> {
     /// Writes a file of the workspace.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         std::fs::write(self.workspace.join(name), text).map_err(broken("the workspace cannot be written"))
-    }
-
-    /// Returns the session that the demo makes.
-    pub fn session(&self) -> SessionRef {
-        SessionRef("demo".into())
     }
 
     /// Shows a command line, runs it, shows what it says; returns its stdout.

@@ -1,0 +1,13 @@
+//! The real program against a scripted daemon: words, exit codes, and what it asks for.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod autostart;
+mod errors;
+mod fake;
+mod lists;
+mod run;
+mod shell;
+mod text;
+mod wait;
+mod wire;
