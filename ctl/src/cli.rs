@@ -156,6 +156,8 @@ fn usage(text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::panic, clippy::expect_used, reason = "tests")]
+
     use clap::CommandFactory as _;
 
     use super::{Cli, Parsed, parse};

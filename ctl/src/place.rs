@@ -43,8 +43,12 @@ impl Place {
         for path in self.sockets() {
             match open(&path, deadline) {
                 Ok(stream) => return Ok(stream),
-                // The first socket is the likeliest: what it says explains most.
-                Err(error) => reason = reason.or(Some(format!("{} ({error})", path.display()))),
+                Err(error) => {
+                    let told = format!("{} ({})", path.display(), spoken(&error));
+                    // The first socket is the likeliest, but one that shuts us out is there for sure.
+                    let shut_out = error.kind() == io::ErrorKind::PermissionDenied;
+                    reason = if shut_out { Some(told) } else { reason.or(Some(told)) };
+                }
             }
             deadline.clip(None)?;
         }
@@ -106,6 +110,15 @@ fn open(path: &Path, deadline: Deadline) -> io::Result<Stream> {
     let left = deadline.clip(None).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
     let mode = left.map_or(ConnectWaitMode::Unbounded, ConnectWaitMode::Timeout);
     ConnectOptions::new().name(name).wait_mode(mode).connect_sync_as()
+}
+
+fn spoken(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no socket".into(),
+        io::ErrorKind::ConnectionRefused => "nobody listens".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -68,11 +68,14 @@ struct Follow<'a> {
 
 impl Follow<'_> {
     fn until_the_end(mut self, link: &mut Link<'_>, live: &mut Live<'_>) -> Result<(Raw, Task), Failure> {
+        let output = &self.context.output;
+        // Pieces are of use to who sees them come.
+        let deltas = Some(output.terminal || output.json);
         link.persist(|client| {
             client.call::<EventsSubscribe>(&SubscribeParams {
                 task: Some(self.task.id.0.clone()),
                 since_seq: Some(self.since),
-                deltas: Some(true),
+                deltas,
                 ..SubscribeParams::default()
             })?;
             loop {

@@ -97,7 +97,8 @@ fn no_runtime_folder_names_the_way_out() {
 #[test]
 #[ignore = "no test: the personal daemon of the tests above"]
 fn plays_nanod() {
-    let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| std::env::current_exe().is_ok_and(is_copy))
+    let Some(runtime) =
+        std::env::var_os("XDG_RUNTIME_DIR").filter(|_| std::env::current_exe().is_ok_and(|me| is_copy(&me)))
     else {
         return;
     };
@@ -117,6 +118,6 @@ fn plays_nanod() {
     }
 }
 
-fn is_copy(program: PathBuf) -> bool {
+fn is_copy(program: &Path) -> bool {
     program.with_file_name("nanod").exists() && program.ends_with("tests")
 }

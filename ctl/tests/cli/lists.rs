@@ -7,13 +7,14 @@ use crate::shell::{command, nanoctl};
 use crate::wire::{followup, session, task};
 
 /// A daemon that answers `result` to everything.
-fn answering(result: Value) -> Fake {
+fn answering(result: &Value) -> Fake {
+    let result = result.clone();
     Fake::start(move |_, _| vec![Say::Result(result.clone())])
 }
 
 /// Runs a line against a daemon that answers `result`; returns stdout and stderr.
-fn check(line: &str, method: &str, params: &Value, result: Value) -> (String, String) {
-    let fake = answering(result.clone());
+fn check(line: &str, method: &str, params: &Value, result: &Value) -> (String, String) {
+    let fake = answering(result);
     let args: Vec<_> = line.split(' ').collect();
     let ran = nanoctl(&fake, &args);
     assert_eq!(ran.code, 0, "{line}: {}", ran.err);
@@ -21,7 +22,7 @@ fn check(line: &str, method: &str, params: &Value, result: Value) -> (String, St
     asked.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     assert_eq!(&asked, params, "{line}");
     let json: Vec<_> = args.iter().copied().chain(["--json"]).collect();
-    let raw = nanoctl(&answering(result.clone()), &json);
+    let raw = nanoctl(&answering(result), &json);
     assert_eq!((raw.out, raw.err), (format!("{result}\n"), String::new()), "{line}");
     (ran.out, ran.err)
 }
@@ -33,7 +34,7 @@ fn tables() {
         "tasks -s web --state failed --limit 2",
         "task.list",
         &json!({"session": "web", "state": "failed", "limit": 2}),
-        list,
+        &list,
     );
     insta::assert_snapshot!(out, @r"
     tsk_2  running      ses_1  2027-01-31T08:00:00.000Z  fix\nit
@@ -41,13 +42,13 @@ fn tables() {
     ");
     assert_eq!(err, "there are more: --after n\n");
     let list = json!({"sessions": [session("ses_2", Some("web")), session("ses_1", None)]});
-    insta::assert_snapshot!(check("sessions", "session.list", &json!({}), list).0, @r"
+    insta::assert_snapshot!(check("sessions", "session.list", &json!({}), &list).0, @r"
     ses_2  idle  web  default  2027-01-31T08:00:00.000Z  /w
     ses_1  idle  -    default  2027-01-31T08:00:00.000Z  /w
     ");
     let list = json!({"followups": [followup("fup_1")]});
-    insta::assert_snapshot!(check("followup list -s web", "followup.list", &json!({"session": "web"}), list).0, @"fup_1  active  2027-01-31T08:00:00.000Z  {every_ms:90000}  ses_1  again");
-    let none = check("tasks", "task.list", &json!({}), json!({"tasks": []}));
+    insta::assert_snapshot!(check("followup list -s web", "followup.list", &json!({"session": "web"}), &list).0, @"fup_1  active  2027-01-31T08:00:00.000Z  {every_ms:90000}  ses_1  again");
+    let none = check("tasks", "task.list", &json!({}), &json!({"tasks": []}));
     assert_eq!(none, (String::new(), String::new()));
 }
 
@@ -55,21 +56,21 @@ fn tables() {
 fn catalogs() {
     let tool = json!({"name": "exec", "description": "Runs.\nMore.", "input_schema": {}, "source": "booter:local", "requires": ["shell"]});
     let list = json!({"booters": [{"kind": "local", "available": true, "tools": [tool], "prompts": []}, {"kind": "boxlite", "available": false, "note": "not built", "tools": [], "prompts": []}]});
-    insta::assert_snapshot!(check("booters", "booter.list", &json!({}), list).0, @r"
+    insta::assert_snapshot!(check("booters", "booter.list", &json!({}), &list).0, @r"
     local    available    1 tools  -
     boxlite  unavailable  0 tools  not built
     ");
     let list = json!({"models": [{"name": "m", "api": "openai", "model": "x", "base_url": "http://h/v1", "default": true, "source": "config"}]});
-    insta::assert_snapshot!(check("models", "model.list", &json!({}), list).0, @"m (default)  openai  x  http://h/v1  config  -");
+    insta::assert_snapshot!(check("models", "model.list", &json!({}), &list).0, @"m (default)  openai  x  http://h/v1  config  -");
     let tools = json!({"session": "ses_1", "booter": "local", "booted": true, "exact": true, "capabilities": ["shell"], "revision": 2, "tools": [tool], "withheld": [{"name": "python", "why": "no python3"}]});
-    let (out, err) = check("tools web --why", "session.tools", &json!({"session": "web"}), tools.clone());
+    let (out, err) = check("tools web --why", "session.tools", &json!({"session": "web"}), &tools);
     insta::assert_snapshot!(out, @r"
     exec    booter:local  shell  Runs.
     python  withheld      -      no python3
     ");
     assert_eq!(err, "exact list of booter local (booted, can: shell), revision 2, 1 withheld\n");
     assert_eq!(
-        check("tools web", "session.tools", &json!({"session": "web"}), tools).0,
+        check("tools web", "session.tools", &json!({"session": "web"}), &tools).0,
         "exec  booter:local  shell  Runs.\n"
     );
 }
@@ -77,9 +78,9 @@ fn catalogs() {
 #[test]
 fn prompts_in_parts_or_exactly() {
     let prompts = json!({"session": "s", "booted": false, "exact": false, "prompts": [{"name": "persona", "source": "agent", "text": "Be kind."}], "assembled": "Be kind.\n\nTools: none"});
-    let (out, _) = check("prompts s", "session.prompts", &json!({"session": "s"}), prompts.clone());
+    let (out, _) = check("prompts s", "session.prompts", &json!({"session": "s"}), &prompts);
     assert_eq!(out, "== persona (agent)\nBe kind.\n");
-    let (out, _) = check("prompts s --assembled", "session.prompts", &json!({"session": "s"}), prompts);
+    let (out, _) = check("prompts s --assembled", "session.prompts", &json!({"session": "s"}), &prompts);
     assert_eq!(out, "Be kind.\n\nTools: none\n");
 }
 
@@ -87,28 +88,28 @@ fn prompts_in_parts_or_exactly() {
 fn ids_and_states_alone() {
     let steered = json!({"message": "msg_1", "accepted_as": "redirect", "task": "tsk_1", "position": 0});
     let say = json!({"session": "s", "content": "stop", "delivery": "redirect"});
-    assert_eq!(check("steer s stop --redirect", "session.steer", &say, steered.clone()).0, "msg_1 redirect\n");
+    assert_eq!(check("steer s stop --redirect", "session.steer", &say, &steered).0, "msg_1 redirect\n");
     let say = json!({"session": "s", "content": "stop", "delivery": "note"});
-    assert_eq!(check("steer s stop", "session.steer", &say, steered).0, "msg_1 redirect\n");
+    assert_eq!(check("steer s stop", "session.steer", &say, &steered).0, "msg_1 redirect\n");
     let gone = task("tsk_1", "cancelled", &json!({}));
-    assert_eq!(check("cancel tsk_1", "task.cancel", &json!({"task": "tsk_1"}), gone).0, "tsk_1 cancelled\n");
+    assert_eq!(check("cancel tsk_1", "task.cancel", &json!({"task": "tsk_1"}), &gone).0, "tsk_1 cancelled\n");
     let made = check(
         "session create --name web --workspace /w",
         "session.create",
         &json!({"name": "web", "workspace": "/w"}),
-        session("ses_9", Some("web")),
+        &session("ses_9", Some("web")),
     );
     assert_eq!(made.0, "ses_9\n");
     assert_eq!(
-        check("session close web", "session.close", &json!({"session": "web"}), session("ses_9", None)).0,
+        check("session close web", "session.close", &json!({"session": "web"}), &session("ses_9", None)).0,
         "ses_9 closed\n"
     );
-    assert_eq!(check(r#"rpc x.y {"a":1}"#, "x.y", &json!({"a": 1}), json!([1, 2])).0, "[1,2]\n");
+    assert_eq!(check(r#"rpc x.y {"a":1}"#, "x.y", &json!({"a": 1}), &json!([1, 2])).0, "[1,2]\n");
 }
 
 #[test]
 fn followups_say_when_in_both_zones() {
-    let fake = answering(followup("fup_1"));
+    let fake = answering(&followup("fup_1"));
     let args = ["followup", "add", "s", "again", "--every", "90s", "--tz", "UTC", "--jitter", "1s", "--missed", "all"];
     let output = command(&fake, &args).env("TZ", "Asia/Tokyo").output().unwrap();
     assert_eq!(output.stdout, b"fup_1\n");
@@ -124,7 +125,7 @@ fn followups_say_when_in_both_zones() {
         "followup next --cron @daily --tz UTC --from 2027-01-01T00:00:00Z --count 1",
         "followup.next",
         &params,
-        next,
+        &next,
     );
     assert!(out.starts_with("2027-01-31T08:00:00.000Z  2027-01-31 "), "{out}");
 }
@@ -161,7 +162,7 @@ fn a_transcript_is_read_to_its_end() {
 #[test]
 fn particulars() {
     let status = json!({"version": "0.1.0", "pid": 7, "started_at": "2027-01-31T08:00:00.000Z", "uptime_ms": 61000, "sessions": {"idle": 2}, "tasks": {}, "followups": {"active": 0}, "store": {"path": "/s", "bytes": 2048}, "rss_bytes": 4096});
-    insta::assert_snapshot!(check("status", "daemon.status", &json!({}), status).0, @r"
+    insta::assert_snapshot!(check("status", "daemon.status", &json!({}), &status).0, @r"
     nanod      0.1.0 (pid 7)
     started    2027-01-31T08:00:00.000Z, 61 s ago
     sessions   2 idle
@@ -172,7 +173,7 @@ fn particulars() {
     ");
     let failed =
         task("tsk_1", "failed", &json!({"reason": "error", "error": {"kind": "model", "message": "overloaded"}}));
-    insta::assert_snapshot!(check("task tsk_1", "task.get", &json!({"task": "tsk_1"}), failed).0, @r"
+    insta::assert_snapshot!(check("task tsk_1", "task.get", &json!({"task": "tsk_1"}), &failed).0, @r"
     task      tsk_1
     session   ses_1
     origin    user

@@ -1,6 +1,6 @@
 //! The real program against a scripted daemon: words, exit codes, and what it asks for.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod autostart;
 mod errors;
@@ -8,6 +8,7 @@ mod fake;
 mod lists;
 mod run;
 mod shell;
+mod terminal;
 mod text;
 mod wait;
 mod wire;

@@ -11,7 +11,7 @@ use crate::shell::{Ran, command, nanoctl};
 use crate::wire::{added, event, session, task};
 
 /// The events of a task that calls two tools, answers and ends as `last`.
-fn story(last: &Value) -> Vec<Value> {
+pub fn story(last: &Value) -> Vec<Value> {
     vec![
         event(7, "task.queued", &json!({"task": task("tsk_1", "queued", &json!({}))})),
         added(8, "user", "fix it"),
@@ -30,7 +30,7 @@ fn story(last: &Value) -> Vec<Value> {
 }
 
 /// A daemon whose one task tells its story and ends as `last`.
-fn daemon(last: Value) -> Fake {
+pub fn daemon(last: Value) -> Fake {
     Fake::start(move |method, params| match method {
         "task.submit" => vec![Say::Result(task("tsk_1", "queued", &json!({})))],
         "events.subscribe" => {
@@ -45,7 +45,8 @@ fn daemon(last: Value) -> Fake {
     })
 }
 
-fn end(state: &str, reason: &str, result: Option<&str>) -> Value {
+/// Returns the task as it ended.
+pub fn end(state: &str, reason: &str, result: Option<&str>) -> Value {
     task("tsk_1", state, &json!({"reason": reason, "result": result}))
 }
 
@@ -200,19 +201,17 @@ fn the_second_interrupt_leaves_it_running() {
 
 #[test]
 fn attach_shows_every_message_of_the_newest_open_session() {
-    let fake = Fake::start(|method, _| match method {
-        "session.list" => {
+    let fake = Fake::start(|method, _| {
+        if method == "session.list" {
             let mut closed = session("ses_2", None);
             closed["state"] = json!("closed");
-            vec![Say::Result(json!({"sessions": [closed, session("ses_1", None)]}))]
+            return vec![Say::Result(json!({"sessions": [closed, session("ses_1", None)]}))];
         }
-        _ => {
-            let last = end("succeeded", "done", Some("Done."));
-            let mut says = vec![Say::Result(json!({"subscription": 1, "head_seq": 16}))];
-            says.extend(story(&last).into_iter().map(Say::Event));
-            says.push(Say::Event(event(17, "session.closed", &json!({}))));
-            says
-        }
+        let last = end("succeeded", "done", Some("Done."));
+        let mut says = vec![Say::Result(json!({"subscription": 1, "head_seq": 16}))];
+        says.extend(story(&last).into_iter().map(Say::Event));
+        says.push(Say::Event(event(17, "session.closed", &json!({}))));
+        says
     });
     let ran = nanoctl(&fake, &["attach", "--since", "6"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "I look.\nDone.\n"));
