@@ -1,1 +1,19 @@
-fn main() {}
+//! The real programs from end to end, with a scripted model: one file for each verb or theme.
+#![expect(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod autostart;
+mod ctl;
+mod demo;
+mod durable;
+mod events;
+mod followup;
+mod framing;
+mod kill;
+mod loop_case;
+mod loop_check;
+mod loop_table;
+mod sessions;
+mod shutdown;
+mod steering;
+mod steering_file;
+mod tools;

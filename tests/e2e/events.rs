@@ -1,0 +1,150 @@
+//! Events: replay by number without a gap or a double, and what is seen is stored.
+
+use std::collections::BTreeSet;
+
+use nano_protocol::event::{Event, EventType};
+use nano_tests::client::Client;
+use nano_tests::daemon::Daemon;
+use nano_tests::model_server::{ModelServer, Turn};
+use serde_json::{Value, json};
+
+fn chatty() -> ModelServer {
+    ModelServer::answering(|_, number| {
+        Some(if number % 2 == 1 { Turn::exec(format!("c{number}"), "echo hi") } else { Turn::text("all done") })
+    })
+}
+
+/// Reads every event from `since` to the newest.
+fn replay(client: &mut Client, params: &Value) -> Vec<Event> {
+    let head = client.subscribe(&json!({}));
+    client.subscribe(params);
+    let is_last = |event: &Event| event.seq >= Some(head) || head == 0;
+    client.events_until("the newest event", is_last)
+}
+
+fn numbers(events: &[Event]) -> Vec<u64> {
+    events.iter().filter_map(|event| event.seq).collect()
+}
+
+#[test]
+fn replay_has_no_gap_and_no_double() {
+    let server = chatty();
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let mut live = daemon.client();
+    live.subscribe(&json!({"since_seq": 0}));
+    client.run(&session, "p1");
+    let is_end = |event: &Event| event.kind == EventType::TaskFinished;
+    let mut seen = live.events_until("the end of p1", is_end);
+    daemon.kill9();
+    daemon.restart();
+    let mut live = daemon.client();
+    live.subscribe(&json!({"since_seq": seen.last().and_then(|event| event.seq)}));
+    daemon.client().run(&session, "p2");
+    seen.extend(live.events_until("the end of p2", is_end));
+
+    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    assert_eq!(numbers(&seen), numbers(&all));
+    assert!(seen == all, "an event is another when it is replayed:\n{seen:#?}\n{all:#?}");
+    let unique: BTreeSet<u64> = numbers(&all).into_iter().collect();
+    assert_eq!(unique.into_iter().collect::<Vec<_>>(), numbers(&all), "numbers rise and none comes twice");
+}
+
+#[test]
+fn every_number_is_a_place_to_go_on_from() {
+    let server = chatty();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    let all = numbers(&replay(&mut daemon.client(), &json!({"since_seq": 0})));
+    for (at, since) in all.iter().enumerate().take(all.len() - 1) {
+        let rest = replay(&mut daemon.client(), &json!({"since_seq": since}));
+        assert_eq!(numbers(&rest), all[at + 1..], "since {since}");
+    }
+}
+
+#[test]
+fn filters() {
+    let server = chatty();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let mine = daemon.session(&mut client);
+    let other = daemon.session(&mut client);
+    client.run(&other, "p");
+    let task = client.run(&mine, "p");
+    let ends = json!({"since_seq": 0, "session": mine, "types": ["task.queued", "task.finished"]});
+    let kinds: Vec<_> = replay(&mut daemon.client(), &ends).into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventType::TaskQueued, EventType::TaskFinished]);
+    let own = replay(&mut daemon.client(), &json!({"since_seq": task.seq - 1, "task": task.id}));
+    assert_eq!(own.first().map(|event| event.kind), Some(EventType::TaskQueued));
+    assert!(own.iter().all(|event| event.task.as_ref() == Some(&task.id)), "{own:#?}");
+}
+
+#[test]
+fn deltas_only_when_asked_for() {
+    let server = chatty();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let [mut without, mut with] = [daemon.client(), daemon.client()];
+    without.subscribe(&json!({ "session": session }));
+    with.subscribe(&json!({"session": session, "deltas": true}));
+    client.run(&session, "p");
+    let is_end = |event: &Event| event.kind == EventType::TaskFinished;
+    let durable = without.events_until("the end", is_end);
+    assert!(durable.iter().all(|event| event.seq.is_some()), "{durable:#?}");
+    let both = with.events_until("the end", is_end);
+    assert!(both.iter().any(|event| event.kind == EventType::TextDelta && event.seq.is_none()), "{both:#?}");
+    assert_eq!(numbers(&both), numbers(&durable));
+}
+
+#[test]
+fn no_more_after_unsubscribe() {
+    let server = chatty();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let mut watcher = daemon.client();
+    let answer: Value = watcher.get("events.subscribe", &json!({ "session": session }));
+    watcher.get::<Value>("events.unsubscribe", &json!({"subscription": answer["subscription"]}));
+    client.run(&session, "p");
+    watcher.subscribe(&json!({"session": session, "since_seq": 0, "types": ["session.created"]}));
+    let first = watcher.next_event().expect("a live daemon");
+    assert_eq!(first.kind, EventType::SessionCreated, "the first event is that of the second subscription");
+}
+
+#[test]
+fn a_reader_that_never_reads_slows_nobody() {
+    let server = ModelServer::answering(|_, _| Some(Turn::text("word ".repeat(20_000))));
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let mut deaf = daemon.client();
+    deaf.subscribe(&json!({"since_seq": 0, "deltas": true}));
+    (0..5).for_each(|n| drop(client.run(&session, &format!("p{n}"))));
+    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    let ends = all.iter().filter(|event| event.kind == EventType::TaskFinished).count();
+    assert_eq!(ends, 5);
+    let last = all.last().and_then(|event| event.seq);
+    let late = deaf.events_until("the newest event, or a gap", |event| event.seq == last);
+    let gapless = numbers(&late) == numbers(&all);
+    assert!(gapless || late.iter().any(|event| event.kind == EventType::Gap), "events are missing without a gap");
+}
+
+#[test]
+fn what_was_seen_is_stored() {
+    let server = chatty();
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let mut watcher = daemon.client();
+    watcher.subscribe(&json!({"since_seq": 0}));
+    client.submit(&session, "p");
+    let seen = watcher.events_until("a result", |event| event.kind == EventType::ToolFinished);
+    daemon.kill9();
+    daemon.restart();
+    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    assert!(all.len() >= seen.len() && all[..seen.len()] == seen, "{seen:#?}\n{all:#?}");
+}

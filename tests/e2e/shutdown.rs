@@ -1,0 +1,155 @@
+//! Ending and starting: an orderly stop, one daemon per state folder, and what a bad start says.
+
+use std::process::Stdio;
+
+use nano_protocol::task::TaskState;
+use nano_tests::client::Client;
+use nano_tests::daemon::Daemon;
+use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::{transcript, wait};
+use serde_json::{Value, json};
+
+/// Runs `nanod` with further arguments beside a running one, and returns its status and what it said.
+fn nanod(daemon: &Daemon, args: &[&str]) -> (Option<i32>, String) {
+    let child = daemon.command().args(args).stderr(Stdio::piped()).spawn().expect("nanod starts");
+    let output = child.wait_with_output().expect("nanod ends");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn an_idle_daemon_ends_with_0() {
+    let server = ModelServer::script(Vec::new());
+    let mut daemon = Daemon::start(&server);
+    assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+    assert!(!daemon.socket().exists(), "its own socket is removed");
+    assert_eq!(daemon.left(), []);
+    daemon.restart();
+    daemon.client().get::<Value>("daemon.shutdown", &json!({}));
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+}
+
+#[test]
+fn a_running_call_may_end_and_the_task_goes_on_later() {
+    let server = ModelServer::script(vec![
+        Turn::exec("c1", "touch up; while [ ! -e go ]; do sleep 0.02; done; echo once >> marks"),
+        Turn::text("done"),
+    ]);
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    let work = daemon.workspace();
+    wait::until("the call", || work.join("up").exists().then_some(()));
+    client.get::<Value>("daemon.shutdown", &json!({"grace_ms": 20_000}));
+    std::fs::write(work.join("go"), "").expect("a file");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    daemon.restart();
+    let mut client = daemon.client();
+    assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+    let rendered = transcript::render(&transcript::read(&mut client, &session));
+    assert!(transcript::fits("U(p) A[c1] T(c1) N? A(done)", &rendered), "{rendered}");
+    assert_eq!(std::fs::read_to_string(work.join("marks")).expect("the marks"), "once\n");
+}
+
+#[test]
+fn a_call_that_does_not_end_is_stopped_at_the_deadline() {
+    let server = ModelServer::script(vec![
+        Turn::exec("c1", "trap '' TERM; touch up; while :; do sleep 0.05; done"),
+        Turn::text("done"),
+    ]);
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    let up = daemon.workspace().join("up");
+    wait::until("the call", || up.exists().then_some(()));
+    client.get::<Value>("daemon.shutdown", &json!({"grace_ms": 100}));
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    wait::until("the end of the call", || daemon.left().is_empty().then_some(()));
+    daemon.restart();
+    let mut client = daemon.client();
+    assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+    transcript::check_pairs(&transcript::read(&mut client, &session), false);
+}
+
+#[test]
+fn sigterm_does_not_wait_for_the_model() {
+    let server = ModelServer::script(vec![Turn { hang: true, ..Turn::default() }, Turn::text("done")]);
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    server.wait_requests(1);
+    assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+    daemon.restart();
+    assert_eq!(daemon.client().settled(&task.id).state, TaskState::Succeeded);
+}
+
+#[test]
+fn a_second_daemon_ends_at_once_and_names_the_first() {
+    let server = ModelServer::script(Vec::new());
+    let daemon = Daemon::start(&server);
+    let other = daemon.root().join("other.sock").display().to_string();
+    for mut command in [daemon.command(), elsewhere(&daemon, &other)] {
+        let output = command.stderr(Stdio::piped()).spawn().and_then(std::process::Child::wait_with_output);
+        let output = output.expect("a second nanod");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&daemon.pid().to_string()), "{said}");
+        let status: Value = daemon.client().get("daemon.status", &json!({}));
+        assert_eq!(status["pid"], daemon.pid(), "the first one goes on");
+    }
+}
+
+/// Makes the command of a daemon on the same state folder with another socket.
+fn elsewhere(daemon: &Daemon, socket: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(nano_tests::programs::program("nanod"));
+    command.env_clear().env("HOME", daemon.root()).env("NANO_SOCKET", socket).env("NANO_STATE_DIR", daemon.state());
+    command.env("NANO_CONFIG", daemon.root().join("nanod.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+#[test]
+fn a_left_socket_is_no_hindrance() {
+    let server = ModelServer::script(Vec::new());
+    let mut daemon = Daemon::start(&server);
+    daemon.kill9();
+    assert!(daemon.socket().exists(), "a killed daemon leaves its socket");
+    assert!(Client::connect(&daemon.socket()).is_err());
+    daemon.restart();
+    daemon.client().get::<Value>("daemon.status", &json!({}));
+}
+
+#[test]
+fn configs_are_checked() {
+    let server = ModelServer::script(Vec::new());
+    let daemon = Daemon::start(&server);
+    assert_eq!(nanod(&daemon, &["--check-config"]).0, Some(0));
+    let config = daemon.root().join("nanod.toml");
+    for (text, says) in [
+        ("[agents.default]\nmax_turn = 3\n", ["max_turn", "max_turns"]),
+        ("[daemon]\n\nlog = 7\n", ["log", "3"]),
+        ("[daemon\n", ["nanod.toml", "1"]),
+        ("[models.m]\napi = \"openay\"\n", ["openay", "openai"]),
+        ("[agents.default]\nbooter = \"cloud\"\n", ["cloud", "local"]),
+        ("[agents.default]\nexec_timeout = \"soon\"\n", ["exec_timeout", "soon"]),
+        ("[agents.default]\nmodel = \"nothing\"\n", ["model", "nothing"]),
+    ] {
+        std::fs::write(&config, text).expect("a config file");
+        let (code, said) = nanod(&daemon, &["--check-config"]);
+        assert_eq!(code, Some(78), "{text}: {said}");
+        for part in says {
+            assert!(said.contains(part), "{text}: `{part}` is missing in {said}");
+        }
+    }
+    assert_eq!(nanod(&daemon, &["--no-such-flag"]).0, Some(2));
+}
+
+#[test]
+fn only_its_owner_can_reach_the_socket() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = ModelServer::script(Vec::new());
+    let daemon = Daemon::start(&server);
+    let mode = std::fs::metadata(daemon.socket()).expect("the socket").permissions().mode() & 0o777;
+    assert_eq!(mode & 0o007, 0, "{mode:o}");
+}

@@ -1,0 +1,54 @@
+//! Which processes belong to a test: those that stand in its folder, or carry its path.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process that belongs to a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// Its command line, for people.
+    pub command: String,
+}
+
+/// Returns every living process whose folder, command line or environment names `root`, this one apart.
+pub fn of(root: &Path) -> Vec<Process> {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| *pid != own)
+        .filter_map(|pid| belongs(pid, root))
+        .collect()
+}
+
+fn belongs(pid: i32, root: &Path) -> Option<Process> {
+    let place = Path::new("/proc").join(pid.to_string());
+    let command = fs::read(place.join("cmdline")).ok()?;
+    if command.is_empty() {
+        return None; // A kernel thread, or a zombie that only waits to be reaped.
+    }
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let root = root.to_str()?;
+    let stands = fs::read_link(place.join("cwd")).is_ok_and(|cwd| cwd.starts_with(root));
+    let carries = || {
+        let environment = fs::read(place.join("environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(root)
+    };
+    (stands || command.contains(root) || carries()).then_some(Process { pid, command })
+}
+
+/// Ends a process at once.
+pub fn kill(process: &Process) {
+    signal(process.pid, Signal::KILL);
+}
+
+/// Sends a signal to a process, which may have ended already.
+pub fn signal(pid: i32, signal: Signal) {
+    let Some(pid) = Pid::from_raw(pid) else { return };
+    kill_process(pid, signal).ok();
+}

@@ -1,0 +1,18 @@
+//! Waiting for something outside this process that tells nobody when it happens.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take before the test fails; generous, for a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Asks `probe` until it has something, and fails naming `what` when the deadline has passed.
+pub fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited {DEADLINE:?} in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
