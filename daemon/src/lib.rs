@@ -1,1 +1,155 @@
+//! `nanod`: keeps LLM agent sessions alive.
+//!
+//! # The house
+//!
+//! Each module imports only from those above it (held by `tests/architecture.rs`):
+//!
+//! ```text
+//! clock  config  telemetry
+//! shutdown            going down, one deadline
+//! store               what must not be forgotten: sled behind one writer
+//! http                one client
+//! sandbox             booters and the computers they give; processes start here
+//! tools               what a model can have done; `tools::set` decides which
+//! model               providers, cassettes, retries
+//! session             the double loop: registry → actor → pure machine → one commit → acts
+//! schedule            follow-ups: pure calendar, one scheduler
+//! rpc                 the socket: frame → dispatch → typed method
+//! ```
+//!
+//! A request walks down once: `rpc::connection` reads a line, `rpc::dispatch` finds the method, `session::registry` the
+//! actor; the actor feeds `session::task`, records its effects through `store` in one commit, answers, and only then
+//! acts. Events walk up: `store::writer` publishes what is durable to `session::event_log`, from which `rpc::events`
+//! pulls for each subscriber at its own pace.
 
+pub mod clock;
+pub mod config;
+pub mod http;
+pub mod model;
+pub mod rpc;
+pub mod sandbox;
+pub mod schedule;
+pub mod session;
+pub mod shutdown;
+pub mod store;
+pub mod telemetry;
+pub mod tools;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clock::Clock;
+use config::env::Env;
+use config::places::Places;
+use config::{Config, ModelConfig};
+use model::catalog::Catalog;
+use rpc::Server;
+use rpc::listener::Socket;
+use sandbox::Booter;
+use sandbox::local::LocalBooter;
+use sandbox::none::NoneBooter;
+use schedule::scheduler::Scheduler;
+use session::deps::Deps;
+use session::event_log::EventLog;
+use session::registry::Registry;
+use shutdown::Shutdown;
+use store::{Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+/// Why the daemon ends in a disorderly way.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store cannot be opened, or stopped taking anything.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The socket cannot be had.
+    #[error("the socket {}: {source}", path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A configured model cannot be made.
+    #[error(transparent)]
+    Model(#[from] model::catalog::CatalogError),
+}
+
+/// What the daemon is started with.
+pub struct Start {
+    /// What was configured.
+    pub config: Config,
+    /// Where things are.
+    pub places: Places,
+    /// The environment it was started in.
+    pub env: Env,
+    /// The executable of `nanod`, for the helper that commands run under.
+    pub helper: PathBuf,
+}
+
+/// Runs the daemon until `shutdown` has ended it; `ready` is called once the store and the socket are.
+pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Result<(), RunError> {
+    let Start { config, places, env, helper } = start;
+    let lock = store::lock(&places.state_dir)?;
+    let events = EventLog::default();
+    let publish = { let events = events.clone(); move |fresh: &[_]| events.publish(fresh) };
+    let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish))?;
+    events.start(store.opened().head);
+    let clock = Clock::default();
+    let started_at = clock.now();
+    let models = models(&config.models, &env).await?;
+    let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
+    let group = config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(config::group_id);
+    let drain = config.daemon.drain;
+    let deps = Arc::new(Deps {
+        store,
+        events,
+        clock,
+        config,
+        models: Mutex::new(Arc::new(models)),
+        tools: tools::registry::registry(),
+        booters,
+        shutdown: shutdown.clone(),
+        state: places.state_dir.clone(),
+        at_work: Mutex::new(HashMap::new()),
+        failed: Mutex::new(None),
+    });
+    let registry = Registry::load(deps.clone())?;
+    let scheduler = Scheduler::load(registry.clone())?;
+    let socket = Socket::bind(&places.socket, group)
+        .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
+    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));
+    let closing = CancellationToken::new();
+    let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
+    ready();
+    tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
+    registry.wake().await?;
+    shutdown.spawn("scheduler", scheduler.run());
+    shutdown.stopping().cancelled().await;
+    tracing::info!(?drain, "going down");
+    shutdown.ended(Duration::from_secs(5)).await;
+    closing.cancel();
+    if serving.await.is_err() {
+        tracing::error!("the listener panicked");
+    }
+    deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Makes the configured models, or those that are found where none is.
+async fn models(configured: &[ModelConfig], env: &Env) -> Result<Catalog, RunError> {
+    if !configured.is_empty() {
+        return Ok(Catalog::new(configured)?);
+    }
+    let key = |name| env.get(name).map(|key| config::Secret(key.to_owned()));
+    let servers = [("ollama", "http://127.0.0.1:11434/v1"), ("llama.cpp", "http://127.0.0.1:8080/v1")];
+    let found = model::detect::detect(key("OPENAI_API_KEY"), key("ANTHROPIC_API_KEY"), &servers).await;
+    for note in &found.notes {
+        tracing::warn!("{note}");
+    }
+    for model in &found.models {
+        tracing::info!(model = model.name, source = model.source, "no model is configured; this one was found");
+    }
+    Ok(Catalog::new(&found.models)?)
+}

@@ -1,1 +1,133 @@
-fn main() {}
+//! `nanod`: flags, signals, exit status.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use nanod::config::env::Env;
+use nanod::config::places::{Flags, Places};
+use nanod::config::{self, Config};
+use nanod::sandbox::helper;
+use nanod::shutdown::Shutdown;
+use nanod::store::StoreError;
+use nanod::{RunError, Start, telemetry};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Keeps LLM agent sessions alive; nanoctl drives it. Runs in the foreground and logs to stderr.
+#[derive(Parser)]
+#[command(name = "nanod", version)]
+struct Arguments {
+    /// Where to listen.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Where to keep everything.
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// What to read the configuration from.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Check the configuration and exit.
+    #[arg(long)]
+    check_config: bool,
+}
+
+/// A configuration that cannot be used (sysexits.h).
+const EX_CONFIG: u8 = 78;
+/// A store that cannot be used (sysexits.h).
+const EX_DATAERR: u8 = 65;
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|first| first == helper::ARGUMENT) {
+        return ExitCode::from(helper::helper_main());
+    }
+    let arguments = Arguments::parse();
+    let env = Env::capture();
+    let (config, places) = match configure(&arguments, &env) {
+        Ok(configured) => configured,
+        Err(error) => return complain(&error.to_string(), EX_CONFIG),
+    };
+    if arguments.check_config {
+        return ExitCode::SUCCESS;
+    }
+    if let Err(why) = telemetry::start(&config.daemon.log, env.get("JOURNAL_STREAM").is_some()) {
+        return complain(&why, EX_CONFIG);
+    }
+    allow_many_descriptors();
+    let start = Start { config, places, env, helper: PathBuf::from("/proc/self/exe") };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(why) => return complain(&format!("no threads: {why}"), 1),
+    };
+    match runtime.block_on(serve(start)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let status = match &error {
+                RunError::Store(StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Damaged(_)) => EX_DATAERR,
+                RunError::Model(_) => EX_CONFIG,
+                RunError::Store(StoreError::Held { .. } | StoreError::Failed(_)) | RunError::Socket { .. } => 1,
+            };
+            complain(&error.to_string(), status)
+        }
+    }
+}
+
+fn configure(arguments: &Arguments, env: &Env) -> Result<(Config, Places), config::ConfigError> {
+    let flags = Flags {
+        socket: arguments.socket.clone(),
+        state_dir: arguments.state_dir.clone(),
+        config: arguments.config.clone(),
+    };
+    let places = Places::find(env, &flags)?;
+    let config = config::load(&places.config, env, places.config_named)?;
+    Ok((config, places))
+}
+
+async fn serve(start: Start) -> Result<(), RunError> {
+    let shutdown = Shutdown::default();
+    let drain = start.config.daemon.drain;
+    let (ending, env) = (shutdown.clone(), start.env.clone());
+    tokio::spawn(async move {
+        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+            return tracing::error!("signals cannot be caught");
+        };
+        loop {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            ending.begin(drain);
+        }
+    });
+    let (stopping, notified) = (shutdown.stopping().clone(), env.clone());
+    tokio::spawn(async move {
+        stopping.cancelled().await;
+        notify(&notified, &[sd_notify::NotifyState::Stopping]);
+    });
+    nanod::run(start, shutdown, || notify(&env, &[sd_notify::NotifyState::Ready])).await
+}
+
+/// Tells systemd, where it asked to be told.
+fn notify(env: &Env, states: &[sd_notify::NotifyState]) {
+    if env.get("NOTIFY_SOCKET").is_some()
+        && let Err(error) = sd_notify::notify(states)
+    {
+        tracing::warn!(%error, "systemd could not be told");
+    }
+}
+
+/// Raises the soft limit of descriptors to the hard one: a thousand connections need more than the usual 1,024.
+fn allow_many_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+        tracing::warn!(%error, "the limit of descriptors stays as it is");
+    }
+}
+
+fn complain(what: &str, status: u8) -> ExitCode {
+    use std::io::Write;
+    // With stderr gone there is nobody to tell; the status still does.
+    drop(writeln!(std::io::stderr(), "nanod: {what}"));
+    ExitCode::from(status)
+}

@@ -1,4 +1,22 @@
 //! Models: one request in, one reply out, with pieces on the way. [`retry`] says what is tried again.
+//!
+//! Bytes flow one way: [`openai`] reads them from the server, [`intake`] frames them ([`sse`]) and decodes them
+//! ([`chunk`], [`calls`], [`think`]) into an [`Answer`]; what goes wrong is put into words by [`failure`] and [`wait`].
+//! All but [`openai`], [`replay`] and [`detect`] is pure.
+
+pub mod body;
+pub mod calls;
+pub mod catalog;
+pub mod chunk;
+pub mod detect;
+pub mod failure;
+pub mod intake;
+pub mod openai;
+pub mod replay;
+pub mod retry;
+pub mod sse;
+pub mod think;
+pub mod wait;
 
 use std::time::Duration;
 

@@ -3,6 +3,15 @@
 //! A [`Booter`] declares what it will offer before anything runs; a booted [`Sandbox`] tells what is really there.
 //! Processes are started here and nowhere else.
 
+pub mod descendants;
+pub mod helper;
+pub mod local;
+pub mod none;
+pub mod output;
+pub mod place;
+pub mod process;
+pub mod workspace;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -85,14 +94,22 @@ pub struct BootRequest {
 pub trait Booter: Send + Sync {
     /// Returns the kind, as in the config.
     fn kind(&self) -> &'static str;
-    /// Returns what it offers before boot; needs no sandbox.
-    fn declared(&self) -> Declared;
+    /// Returns what it offers before boot to a session that works in `workspace`; needs no sandbox.
+    fn declared(&self, workspace: &Path) -> Declared;
+    /// Returns, in one clause, why a booted computer does not have a declared capability.
+    fn lacking(&self, capability: Capability) -> String {
+        format!("the {} computer has no {}", self.kind(), capability.as_str())
+    }
     /// Returns what a person should know before using it, such as what is missing.
     fn note(&self) -> Option<String>;
     /// Boots a computer and finds out what it can do.
     fn boot(&self, request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
     /// Takes up the computer of a session that was booted before the daemon restarted, without booting again.
-    fn rejoin(&self, request: BootRequest, found: Capabilities) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
+    fn rejoin(
+        &self,
+        request: BootRequest,
+        found: Capabilities,
+    ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
 }
 
 /// A booted computer of one session.
@@ -100,7 +117,11 @@ pub trait Sandbox: Send + Sync {
     /// Returns what it can do.
     fn capabilities(&self) -> &Capabilities;
     /// Runs a program to its end, its time limit, or until `cancel`; never fails for what the program does.
-    fn run<'a>(&'a self, command: Command, cancel: &'a CancellationToken) -> BoxFuture<'a, Result<Report, SandboxError>>;
+    fn run<'a>(
+        &'a self,
+        command: Command,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Report, SandboxError>>;
     /// Ends everything that the task's commands left running.
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()>;
     /// Gives the computer back.
@@ -122,10 +143,12 @@ pub struct Command {
     pub task: TaskId,
     /// Where the whole output goes once it is too long to return.
     pub spill: PathBuf,
+    /// Answer once it runs instead of at its end; it counts as left running.
+    pub background: bool,
 }
 
 /// The language of a program's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Language {
     /// A command line for `sh`.
     Shell,
@@ -144,6 +167,8 @@ pub enum Ending {
     TimedOut,
     /// Stopped by the cancel token.
     Cancelled,
+    /// It runs on, as was asked.
+    Running,
 }
 
 /// What a program did.
@@ -153,7 +178,7 @@ pub struct Report {
     pub ending: Ending,
     /// Its standard output and error in order of arrival: all of it, or head and tail around a note.
     pub output: String,
-    /// The file with the whole output, where `output` is not all of it.
+    /// The file with the whole output, where `output` is not all of it or more may come.
     pub spill: Option<PathBuf>,
     /// How many processes it left running.
     pub left_running: usize,

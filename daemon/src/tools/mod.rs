@@ -1,5 +1,21 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
+pub mod blocking;
+pub mod datetime;
+pub mod edit_file;
+pub mod exec;
+pub mod grep;
+pub mod list_dir;
+pub mod python;
+pub mod read_file;
+pub mod registry;
+pub mod replace;
+pub mod schema;
+pub mod search;
+pub mod set;
+pub mod walk;
+pub mod write_file;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +49,8 @@ pub trait Tool: Send + Sync {
     /// Returns what is fixed about it.
     fn spec(&self) -> &ToolSpec;
     /// Does it. What the model should read is an outcome; a fault ends the task.
-    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>>;
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object)
+    -> BoxFuture<'a, Result<ToolOutcome, ToolFault>>;
 }
 
 /// What a call may use.
@@ -67,7 +84,7 @@ pub enum ToolOutcome {
     Done(String),
     /// It was not, and why.
     Failed(String),
-    /// It was stopped by the cancel token; what there was so far.
+    /// It was stopped by the cancel token or its time limit; what there was so far.
     Stopped(String),
 }
 

@@ -1,10 +1,71 @@
 //! The daemon's configuration: the file, the environment and where things are. Nothing else reads the environment.
 
+mod agent;
+mod around;
+mod env;
+mod later;
+mod model;
+mod places;
+mod quantity;
+mod reader;
+mod sections;
+#[cfg(test)]
+mod tests;
+pub mod zone;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
+use nano_protocol::MAX_LINE;
 use nano_protocol::session::{Level, ToolMode};
+
+use around::Around;
+pub use env::Env;
+pub use places::{Flags, Places};
+use reader::Reader;
+
+/// What is wrong with the configuration: one line for each problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
+pub struct ConfigError {
+    /// `FILE:LINE: WHAT`, in order of the file; without a line where there is none.
+    pub problems: Vec<String>,
+}
+
+impl ConfigError {
+    fn new(problem: String) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+/// Reads the config file; a missing one means defaults unless it `must_exist`.
+pub fn load(path: &Path, env: &Env, must_exist: bool) -> Result<Config, ConfigError> {
+    let unreadable = |why: &dyn std::fmt::Display| ConfigError::new(format!("{}: {why}", path.display()));
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => Vec::new(),
+        read => read.map_err(|error| unreadable(&error))?,
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
+        ConfigError::new(format!("{}:{line}: this is not UTF-8", path.display()))
+    })?;
+    let folder = std::path::absolute(path).map_err(|error| unreadable(&error))?;
+    parse(text, path, &Around { env, folder: folder.parent().unwrap_or(&folder) })
+}
+
+fn parse(text: &str, path: &Path, around: &Around<'_>) -> Result<Config, ConfigError> {
+    let reader = Reader::new(path.display().to_string(), text);
+    let mut config = Config::default();
+    config.daemon.time_zone = zone::system(around.env);
+    match toml::de::DeTable::parse(text) {
+        Ok(table) => sections::read(&reader.root(table.get_ref(), &sections::TOP), around, &mut config),
+        Err(error) => reader.problem(error.span().map_or(0, |span| span.start), error.message()),
+    }
+    let problems = reader.into_problems();
+    if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
+}
 
 /// Everything that was configured, checked, with defaults filled in.
 #[derive(Debug, Clone)]
@@ -103,8 +164,21 @@ pub enum Resume {
     Never,
 }
 
+impl FromStr for Resume {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "ask" => Ok(Self::Ask),
+            "never" => Ok(Self::Never),
+            _ => Err(format!("`{text}` is none of auto, ask, never")),
+        }
+    }
+}
+
 /// `[agents.NAME]`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of the file, each by its own name")]
 pub struct AgentConfig {
     /// The model's name; the file's first unless told.
     pub model: Option<String>,
@@ -164,3 +238,58 @@ pub struct SteeringConfig {
     pub file: String,
 }
 
+/// The persona of an agent that was given none.
+const PERSONA: &str = "You are a careful assistant with a workspace of your own. Use the tools you have instead of \
+                       guessing, look at their results, and say plainly what you did and what is still open.";
+
+impl Default for Config {
+    /// Returns what an empty file means, in UTC.
+    fn default() -> Self {
+        Self {
+            daemon: DaemonConfig::default(),
+            models: Vec::new(),
+            agents: BTreeMap::from([("default".to_owned(), AgentConfig::default())]),
+            skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
+            steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
+        }
+    }
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self {
+            log: "info".to_owned(),
+            max_line: MAX_LINE,
+            drain: Duration::from_secs(20),
+            workspaces: Vec::new(),
+            time_zone: "UTC".to_owned(),
+            keep_events: Duration::from_secs(30 * 24 * 60 * 60),
+            socket_group: None,
+        }
+    }
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            model: None,
+            system_prompt: PERSONA.to_owned(),
+            booter: "local".to_owned(),
+            level: Level::WorkspaceWrite,
+            tool_mode: ToolMode::Core,
+            tools: None,
+            skills: None,
+            max_turns: 20,
+            timeout: None,
+            exec_timeout: Duration::from_secs(30),
+            exec_timeout_max: Duration::from_secs(10 * 60),
+            enable_exec: true,
+            enable_steering: true,
+            enable_followup: false,
+            restrict_to_workspace: true,
+            resume: Resume::Auto,
+            approve: Vec::new(),
+            budget: None,
+        }
+    }
+}

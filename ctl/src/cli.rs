@@ -1,0 +1,205 @@
+//! The command line: flags that every verb takes, the verbs, and what clap says turned into our one error line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::commands::{
+    agents, demo, events, followup, rpc, run, sessions, shutdown, steer, submit, tasks, tools, wait,
+};
+use crate::failure::Failure;
+
+/// Drives nanod: submit tasks, follow them, steer them, schedule follow-ups.
+#[derive(Debug, Parser)]
+#[command(name = "nanoctl", version, disable_help_subcommand = true, infer_subcommands = false)]
+pub struct Cli {
+    /// What every verb takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What every verb takes, before or after its name.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub struct Global {
+    /// The daemon's socket: this one and no other
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Never start a personal daemon
+    #[arg(long, global = true)]
+    pub no_autostart: bool,
+    /// Print the daemon's results as they are, one JSON text a line
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say nothing but the answer and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more about errors
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// No colours (also: `NO_COLOR`)
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Give up after so long, such as 90s or 1h30m; a task goes on
+    #[arg(long, global = true, value_name = "DUR", value_parser = crate::duration::parse)]
+    pub timeout: Option<Duration>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Submit a task and follow it to its end
+    Run(Box<run::Args>),
+    /// Submit a task and print its id
+    Submit(Box<submit::Args>),
+    /// Wait until tasks have ended
+    Wait(wait::Args),
+    /// Print a task's answer
+    Result(tasks::One),
+    /// Cancel a task
+    Cancel(tasks::One),
+    /// Take up an interrupted or failed task
+    Resume(tasks::One),
+    /// Show a task
+    Task(tasks::One),
+    /// List tasks, newest first
+    Tasks(tasks::List),
+    /// Say something to the task that runs
+    Steer(steer::Args),
+    /// Messages that become tasks later
+    #[command(subcommand)]
+    Followup(Box<followup::Verb>),
+    /// List a session's tools
+    Tools(tools::Tools),
+    /// Show a session's prompts
+    Prompts(tools::Prompts),
+    /// List sessions, newest first
+    Sessions(sessions::List),
+    /// One session
+    #[command(subcommand)]
+    Session(Box<sessions::Verb>),
+    /// Follow a session live; the newest open one unless told
+    Attach(events::Attach),
+    /// List events, or follow them
+    Events(events::Args),
+    /// Agent profiles
+    #[command(subcommand)]
+    Agents(agents::Verb),
+    /// List models
+    Models,
+    /// List kinds of computers
+    Booters,
+    /// Show how the daemon is
+    Status,
+    /// Stop the daemon in order
+    Shutdown(shutdown::Args),
+    /// Call a method of the daemon
+    Rpc(rpc::Args),
+    /// Watch it all work, offline, in seconds
+    Demo(demo::Args),
+}
+
+/// What a command line came to.
+#[derive(Debug)]
+pub enum Parsed {
+    /// A verb to carry out.
+    Verb {
+        /// Its name, such as `session show`.
+        what: String,
+        /// The command line.
+        cli: Box<Cli>,
+    },
+    /// A help or version text to print.
+    Text(String),
+}
+
+/// Parses a command line, the program's name first.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let parsed = Cli::command().try_get_matches_from(args).and_then(|matches| {
+        let what = verb_name(&matches);
+        Cli::from_arg_matches(&matches).map(|cli| Parsed::Verb { what, cli: Box::new(cli) })
+    });
+    parsed.or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Parsed::Text(error.to_string())),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Err(Failure::usage("no verb was given", "nanoctl --help lists them"))
+        }
+        _ => Err(usage(&error.to_string())),
+    })
+}
+
+fn verb_name(matches: &ArgMatches) -> String {
+    let mut names = Vec::new();
+    let mut level = matches;
+    while let Some((name, below)) = level.subcommand() {
+        names.push(name);
+        level = below;
+    }
+    names.join(" ")
+}
+
+/// Clap writes a paragraph what is wrong, perhaps a tip, then the usage: we keep one line of it.
+fn usage(text: &str) -> Failure {
+    let wrong = text.split("\n\n").next().unwrap_or(text);
+    let wrong: Vec<_> = wrong.trim_start_matches("error: ").lines().map(str::trim).collect();
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+    let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
+    Failure::usage(wrong.join(" "), hint.unwrap_or_else(|| "nanoctl --help lists what there is".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::panic, clippy::expect_used, reason = "tests")]
+
+    use clap::CommandFactory as _;
+
+    use super::{Cli, Parsed, parse};
+
+    fn words(line: &str) -> Vec<std::ffi::OsString> {
+        std::iter::once("nanoctl").chain(line.split_whitespace()).map(Into::into).collect()
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_stand_anywhere() {
+        for line in ["--json -q --timeout 5s session show s", "session --json show -q s --timeout 5s"] {
+            let Ok(Parsed::Verb { what, cli }) = parse(words(line)) else { panic!("{line}") };
+            assert_eq!(what, "session show");
+            assert!(cli.global.json && cli.global.quiet && cli.global.timeout.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_is_one_line_with_a_tip() {
+        for (line, why) in [
+            ("", "no verb was given"),
+            ("session", "no verb was given"),
+            ("taks", "unrecognized subcommand 'taks'"),
+            ("run --model", "a value is required for '--model <M>' but none was supplied"),
+            ("wait --timeout 5", "invalid value '5' for '--timeout <DUR>'"),
+            ("wait", "required arguments were not provided"),
+            ("run x -s a --new b", "cannot be used with"),
+            ("submit x -s a --level host", "cannot be used with"),
+            ("followup add s x", "required arguments were not provided"),
+            ("followup add s x --in 1s --cron *", "cannot be used with"),
+            ("steer s x --note --redirect", "cannot be used with"),
+            ("events --type task.ended", "`task.ended` is none of session.created"),
+        ] {
+            let failure = parse(words(line)).expect_err(line);
+            assert_eq!(failure.code(), 2, "{line}");
+            assert!(failure.why.contains(why), "{line}: {}", failure.why);
+            assert!(!failure.why.contains('\n') && !failure.hint.is_empty(), "{line}: {failure:?}");
+        }
+    }
+}

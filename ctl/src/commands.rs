@@ -1,0 +1,64 @@
+//! The verbs: one file each, or one for a few that share their arguments.
+
+pub mod agents;
+pub mod catalog;
+pub mod demo;
+pub mod events;
+pub mod followup;
+pub mod rpc;
+pub mod run;
+pub mod sessions;
+pub mod shutdown;
+pub mod status;
+pub mod steer;
+pub mod submit;
+pub mod tasks;
+pub mod tools;
+pub mod wait;
+
+use crate::cli::{Cli, Verb};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Carries out a verb.
+pub fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let context = &Context::new(&cli.global)?;
+    match cli.verb {
+        Verb::Run(args) => run::run(context, &args),
+        Verb::Submit(args) => submit::run(context, &args),
+        Verb::Wait(args) => wait::run(context, &args),
+        Verb::Result(args) => tasks::result(context, args),
+        Verb::Cancel(args) => tasks::cancel(context, args),
+        Verb::Resume(args) => tasks::resume(context, args),
+        Verb::Task(args) => tasks::show(context, args),
+        Verb::Tasks(args) => tasks::list(context, args),
+        Verb::Steer(args) => steer::run(context, args),
+        Verb::Followup(verb) => followup::run(context, *verb),
+        Verb::Tools(args) => tools::tools(context, args),
+        Verb::Prompts(args) => tools::prompts(context, args),
+        Verb::Sessions(args) => sessions::list(context, args),
+        Verb::Session(verb) => sessions::run(context, *verb),
+        Verb::Attach(args) => events::attach(context, args),
+        Verb::Events(args) => events::run(context, args),
+        Verb::Agents(verb) => agents::run(context, verb),
+        Verb::Models => catalog::models(context),
+        Verb::Booters => catalog::booters(context),
+        Verb::Status => status::run(context),
+        Verb::Shutdown(args) => shutdown::run(context, &args),
+        Verb::Rpc(args) => rpc::run(context, &args),
+        Verb::Demo(args) => demo::run(context, &args),
+    }
+}
+
+/// Says how to see the rest of a list that has more than one page.
+fn mention_rest(output: &Output, next: Option<&String>) {
+    if let Some(next) = next {
+        output.note(&format!("there are more: --after {next}"));
+    }
+}
+
+/// Shows what may be absent.
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".into(), |value| value.to_string())
+}

@@ -1,0 +1,254 @@
+//! Shows a session's events as they come: texts, tool lines, and on a terminal a line that moves.
+//!
+//! On a terminal texts stream and each is completed from its recorded message, so a lost piece shows all the same.
+//! Where stdout is piped, `run` prints the final answer alone and `attach` prints whole messages.
+
+use std::io;
+use std::time::Instant;
+
+use nano_protocol::Object;
+use nano_protocol::event::{Event, EventType};
+use nano_protocol::message::{Message, Role};
+use nano_protocol::task::{Task, TaskState};
+use serde_json::Value;
+
+use crate::output::{Output, Style, columns};
+use crate::visible::{cut, one_line};
+
+const FRAMES: [&str; 4] = ["-", "\\", "|", "/"];
+const LABEL: usize = 100;
+
+/// Who looks on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// The one who submitted the task: the answer is what counts.
+    Run,
+    /// An onlooker: every message counts.
+    Attach,
+}
+
+/// What has been shown so far.
+pub struct Live<'a> {
+    output: &'a Output,
+    view: View,
+    /// The pieces of the reply that streams now.
+    streamed: String,
+    /// The last whole text on stdout.
+    shown: Option<String>,
+    /// Calls that run: id and label.
+    running: Vec<(String, String)>,
+    drawn: bool,
+    began: Instant,
+}
+
+impl<'a> Live<'a> {
+    /// Starts with nothing shown.
+    pub fn new(output: &'a Output, view: View) -> Self {
+        let (streamed, shown, running) = (String::new(), None, Vec::new());
+        Self { output, view, streamed, shown, running, drawn: false, began: Instant::now() }
+    }
+
+    /// Shows one event.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        let data = &event.data;
+        match event.kind {
+            EventType::TextDelta => return self.piece(text(data, "text")),
+            EventType::MessageAdded => {
+                let message = data.get("message").and_then(|message| serde_json::from_value(message.clone()).ok());
+                return message.map_or(Ok(()), |message| self.message(&message));
+            }
+            EventType::ToolStarted => self.tool_started(data),
+            EventType::ToolFinished => return self.tool_finished(data),
+            EventType::TaskFinished | EventType::TaskInterrupted if self.view == View::Attach => {
+                let task = data.get("task").and_then(|task| serde_json::from_value(task.clone()).ok());
+                return task.map_or(Ok(()), |task| self.task_ended(&task));
+            }
+            _ => return self.remark(event),
+        }
+        Ok(())
+    }
+
+    /// Moves the line that shows what is going on.
+    pub fn tick(&mut self) {
+        if !self.output.live || !self.streamed.is_empty() {
+            return;
+        }
+        let doing = self.running.last().map_or("thinking", |(_, label)| label);
+        let frame = FRAMES[usize::try_from(self.began.elapsed().as_millis() / 120).unwrap_or(0) % FRAMES.len()];
+        let width = columns().unwrap_or(80).saturating_sub(1);
+        self.output.redraw(&cut(&format!("{frame} {doing}"), width));
+        self.drawn = true;
+    }
+
+    /// Writes one line beside the answer.
+    pub fn note(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        self.output.note(text);
+        Ok(())
+    }
+
+    /// Ends with the answer, where it is not on stdout yet.
+    pub fn end(&mut self, task: &Task) -> io::Result<()> {
+        self.fresh_line()?;
+        match &task.result {
+            Some(answer) if self.shown.as_ref() != Some(answer) && has_answer(task) => self.output.answer(answer),
+            _ => Ok(()),
+        }
+    }
+
+    fn piece(&mut self, piece: &str) -> io::Result<()> {
+        if !self.output.terminal {
+            return Ok(());
+        }
+        self.wipe();
+        self.streamed.push_str(piece);
+        self.output.piece(piece)
+    }
+
+    fn message(&mut self, message: &Message) -> io::Result<()> {
+        match message.role {
+            Role::Assistant => self.reply(&message.content),
+            Role::Tool => Ok(()),
+            Role::User if self.view == View::Run => Ok(()),
+            Role::User | Role::Steering | Role::Followup => {
+                self.note(&format!("[{}] {}", message.role, message.content))
+            }
+        }
+    }
+
+    fn reply(&mut self, content: &str) -> io::Result<()> {
+        let whole = self.output.terminal || self.view == View::Attach;
+        if !whole || content.is_empty() {
+            return self.fresh_line();
+        }
+        self.wipe();
+        if let Some(rest) = content.strip_prefix(self.streamed.as_str()) {
+            self.output.piece(rest)?;
+        } else {
+            // Pieces were lost or belong to a try that was given up.
+            self.fresh_line()?;
+            self.output.piece(content)?;
+        }
+        content.clone_into(&mut self.streamed);
+        self.shown = Some(content.to_owned());
+        self.fresh_line()
+    }
+
+    fn tool_started(&mut self, data: &Value) {
+        let arguments = data.get("arguments").and_then(Value::as_object);
+        let label = label(text(data, "name"), arguments);
+        self.running.push((text(data, "call").to_owned(), label));
+        self.tick();
+    }
+
+    fn tool_finished(&mut self, data: &Value) -> io::Result<()> {
+        let call = text(data, "call");
+        let known = self.running.iter().position(|(id, _)| id == call).map(|at| self.running.remove(at).1);
+        let label = known.unwrap_or_else(|| one_line(text(data, "name")));
+        let how = ["not_run", "outcome"].into_iter().find_map(|key| Some(format!(" ({})", data.get(key)?.as_str()?)));
+        self.fresh_line()?;
+        let (style, mark) = match data.get("ok").and_then(Value::as_bool) {
+            Some(true) => (Style::Good, "✓"),
+            _ => (Style::Bad, "✗"),
+        };
+        self.output.marked(style, mark, &format!("{label}{}", how.unwrap_or_default()));
+        Ok(())
+    }
+
+    fn task_ended(&mut self, task: &Task) -> io::Result<()> {
+        self.running.clear();
+        let reason = task.reason.map_or(String::new(), |reason| format!(" ({reason})"));
+        self.note(&format!("{} {}{reason}", task.id, task.state))
+    }
+
+    /// Says what happened beside texts and calls, where it matters to who looks on.
+    fn remark(&mut self, event: &Event) -> io::Result<()> {
+        let data = &event.data;
+        match event.kind {
+            EventType::ModelRetry => {
+                let why = data.get("error").map(brief).unwrap_or_default();
+                let delay = data.get("delay_ms").and_then(Value::as_u64).unwrap_or(0);
+                self.note(&format!("the model did not answer ({why}): again in {delay} ms"))
+            }
+            EventType::ModelFallback
+            | EventType::SandboxLost
+            | EventType::SteeringRejected
+            | EventType::SteeringCarried
+            | EventType::ContextCompacted
+            | EventType::Warning => self.note(&format!("{}: {}", event.kind, brief(data))),
+            EventType::TaskInterrupted | EventType::Gap => self.note(event.kind.as_str()),
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            self.output.redraw("");
+        }
+    }
+
+    /// Ends the reply that streams, so that what comes next begins a line.
+    fn fresh_line(&mut self) -> io::Result<()> {
+        self.wipe();
+        let streamed = std::mem::take(&mut self.streamed);
+        if streamed.is_empty() || streamed.ends_with('\n') { Ok(()) } else { self.output.piece("\n") }
+    }
+}
+
+/// Tells whether `result` is an answer: the text of a task that was stopped half-way is none.
+pub fn has_answer(task: &Task) -> bool {
+    matches!(task.state, TaskState::Succeeded | TaskState::Failed)
+}
+
+/// Returns a call on one short line: the tool and the first of its arguments that is a text.
+pub fn label(name: &str, arguments: Option<&Object>) -> String {
+    let first = arguments.and_then(|object| object.values().find_map(Value::as_str)).unwrap_or_default();
+    cut(one_line(&format!("{name} {first}")).trim_end(), LABEL)
+}
+
+/// Returns what an event's data says, in short: its message, else the first text in it, else the JSON.
+pub fn brief(data: &Value) -> String {
+    let inner = |object: &Object| {
+        let said = ["message", "error", "reason", "text", "why"].iter().find_map(|key| object.get(*key)?.as_str());
+        said.map(str::to_owned)
+    };
+    let said = match data {
+        Value::String(said) => Some(said.clone()),
+        Value::Object(object) => inner(object),
+        _ => None,
+    };
+    cut(&said.unwrap_or_else(|| data.to_string()), 2 * LABEL)
+}
+
+fn text<'v>(data: &'v Value, key: &str) -> &'v str {
+    data.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{brief, label};
+
+    #[test]
+    fn labels() {
+        for (name, arguments, expected) in [
+            ("exec", json!({"timeout": 3, "command": "ls\n-la"}), "exec ls\\n-la"),
+            ("datetime", json!({}), "datetime"),
+            ("\u{1b}c", json!({"x": 1}), "\\x1bc"),
+        ] {
+            assert_eq!(label(name, arguments.as_object()), expected);
+        }
+    }
+
+    #[test]
+    fn briefs() {
+        for (data, expected) in [
+            (json!("gone"), "gone"),
+            (json!({"kind": "model", "message": "overloaded"}), "overloaded"),
+            (json!({"from": 1}), "{\"from\":1}"),
+        ] {
+            assert_eq!(brief(&data), expected);
+        }
+    }
+}

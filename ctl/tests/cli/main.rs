@@ -1,0 +1,14 @@
+//! The real program against a scripted daemon: words, exit codes, and what it asks for.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod autostart;
+mod errors;
+mod fake;
+mod lists;
+mod run;
+mod shell;
+mod terminal;
+mod text;
+mod wait;
+mod wire;

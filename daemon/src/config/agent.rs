@@ -1,0 +1,65 @@
+//! `[agents.NAME]`.
+
+use super::AgentConfig;
+use super::reader::{Section, nearest};
+use super::sections::{set, words};
+
+const KEYS: &str = "model system_prompt booter level tool_mode tools skills max_turns timeout exec_timeout \
+                    exec_timeout_max enable_exec enable_steering enable_followup restrict_to_workspace resume approve \
+                    budget";
+/// Every kind of booter that an agent may name; `sandbox` is another word for `shipyard_neo`.
+const BOOTERS: [&str; 6] = ["local", "none", "shipyard", "shipyard_neo", "boxlite", "sandbox"];
+
+/// Reads one profile: what is absent has the built-in default, not that of `[agents.default]`.
+pub fn agent(section: &Section<'_>) -> AgentConfig {
+    section.check(&words(KEYS));
+    let mut agent = AgentConfig {
+        model: section.filled("model"),
+        tools: section.list("tools"),
+        skills: section.list("skills"),
+        timeout: section.duration("timeout"),
+        budget: section.number("budget"),
+        ..AgentConfig::default()
+    };
+    set(&mut agent.system_prompt, section.text("system_prompt"));
+    set(&mut agent.booter, booter(section));
+    set(&mut agent.level, section.word("level"));
+    set(&mut agent.tool_mode, section.word("tool_mode"));
+    set(&mut agent.max_turns, section.count("max_turns", 1..1 + u64::from(u32::MAX)).and_then(|n| n.try_into().ok()));
+    set(&mut agent.exec_timeout, section.duration("exec_timeout"));
+    set(&mut agent.exec_timeout_max, section.duration("exec_timeout_max"));
+    set(&mut agent.enable_exec, section.flag("enable_exec"));
+    set(&mut agent.enable_steering, section.flag("enable_steering"));
+    set(&mut agent.enable_followup, section.flag("enable_followup"));
+    set(&mut agent.restrict_to_workspace, section.flag("restrict_to_workspace"));
+    set(&mut agent.resume, section.word("resume"));
+    set(&mut agent.approve, section.list("approve"));
+    check_agent(section, &agent);
+    agent
+}
+
+fn check_agent(section: &Section<'_>, agent: &AgentConfig) {
+    if agent.exec_timeout > agent.exec_timeout_max {
+        section.wrong_key("exec_timeout", "is above exec_timeout_max; raise that too");
+    }
+    let wrong = |name: &&String| !is_tool_name(name);
+    if let Some(name) = agent.tools.iter().flatten().find(wrong) {
+        let what = format!("names \"{}\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -", name.escape_debug());
+        section.wrong_key("tools", &what);
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    // Only the tools of a whole MCP server can be named at once.
+    let name = name.strip_suffix("__*").filter(|server| server.starts_with("mcp__")).unwrap_or(name);
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+fn booter(section: &Section<'_>) -> Option<String> {
+    let kind = section.text("booter")?;
+    if !BOOTERS.contains(&kind.as_str()) {
+        let hint = nearest(&kind, &BOOTERS);
+        section.wrong_key("booter", &format!("\"{}\" is unknown; {hint}", kind.escape_debug()));
+    }
+    Some(if kind == "sandbox" { "shipyard_neo".to_owned() } else { kind })
+}

@@ -1,0 +1,265 @@
+//! The config file as tables of text and outcome.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+/// Every table and key, each with a value that is not its default.
+const WHOLE: &str = r#"
+[daemon]
+log = "nanod=debug,info"
+max_line = "1MiB"
+drain = "5s"
+workspaces = ["/srv/work", "~/code", "beside"]
+time_zone = "europe/berlin"
+keep_events = "2d"
+socket_group = "staff"
+roles = {}
+[models.fast]
+base_url = "http://localhost:8080/v1/"
+model = "tiny"
+api_key_env = "FAST_KEY"
+context_window = 8192
+max_output = 0x400
+stream = false
+idle_timeout = "90s"
+price_input = 0.5
+price_output = 2
+fallback = ["another"]
+[models.another]
+api = "replay"
+cassette = "tape.jsonl"
+[agents.default]
+model = "another"
+[agents.reviewer]
+model = "fast"
+system_prompt = ""
+booter = "sandbox"
+level = "read-only"
+tool_mode = "readonly"
+tools = ["exec", "mcp__git__*"]
+skills = []
+max_turns = 3
+timeout = "1h30m"
+exec_timeout = "250ms"
+exec_timeout_max = "1m"
+enable_exec = false
+enable_steering = false
+enable_followup = true
+restrict_to_workspace = false
+resume = "ask"
+approve = ["exec"]
+budget = 1
+[booters.shipyard]
+endpoint = "http://x"
+access_token = "t"
+ttl = "1h"
+max_sessions = 3
+[booters.shipyard_neo]
+endpoint = "http://x"
+access_token_env = "FAST_KEY"
+profile = "p"
+ttl = "1h"
+[booters.boxlite]
+command = "boxlite"
+image = "debian"
+rootfs_path = "/x"
+cpus = 2
+memory_mib = 512
+network = true
+start_timeout = "9s"
+[skills]
+paths = ["/skills"]
+watch = false
+trust = ["/srv"]
+[steering]
+enabled = false
+file = "steer.jsonl"
+[tools.deploy]
+description = "d"
+input_schema = {type = "object"}
+output_schema = {}
+argv = ["deploy", "{what}"]
+timeout = "5m"
+[mcp.git]
+command = "git-mcp"
+args = []
+env = {A = "b"}
+[mcp.web]
+url = "http://x"
+headers = {X = "y"}
+[web_search]
+provider = "p"
+base_url = "http://x"
+api_key_env = "FAST_KEY"
+"#;
+
+fn env() -> Env {
+    Env::of(1000, &[("HOME", "/home/p"), ("FAST_KEY", " s3cret\n"), ("TZ", "Asia/Tokyo")])
+}
+
+fn read(text: &str) -> Result<Config, ConfigError> {
+    parse(text, Path::new("/etc/nanod/nanod.toml"), &Around { env: &env(), folder: Path::new("/etc/nanod") })
+}
+
+#[test]
+fn every_key_is_taken() {
+    let config = read(WHOLE).unwrap_or_else(|error| panic!("{error}"));
+    insta::assert_debug_snapshot!(config);
+}
+
+#[test]
+fn an_empty_file_means_defaults_in_the_systems_zone() {
+    let mut expected = Config::default();
+    expected.daemon.time_zone = "Asia/Tokyo".into();
+    for text in ["", "[daemon]\n[agents.default]\n", "[daemon]\ntime_zone = \"system\"\n"] {
+        assert_eq!(format!("{:?}", read(text).unwrap()), format!("{expected:?}"));
+    }
+}
+
+#[test]
+fn other_agents_do_not_inherit_from_default() {
+    let config = read("[agents.default]\nmax_turns = 3\nbooter = \"none\"\n[agents.other]\n").unwrap();
+    let (default, other) = (&config.agents["default"], &config.agents["other"]);
+    assert_eq!((default.max_turns, default.booter.as_str()), (3, "none"));
+    assert_eq!(format!("{other:?}"), format!("{:?}", AgentConfig::default()));
+}
+
+#[test]
+fn the_first_model_is_the_files_first() {
+    let config = read("[models.z]\nmodel=\"z\"\n[models.a]\nmodel=\"a\"\n[models.m]\nmodel=\"m\"\n").unwrap();
+    assert_eq!(config.models.iter().map(|model| model.name.as_str()).collect::<Vec<_>>(), ["z", "a", "m"]);
+}
+
+#[test]
+fn problems_name_file_line_and_key() {
+    for (text, expected) in [
+        ("[daemon]\n\nworkspace = []", "3: unknown key \"workspace\" in [daemon]; did you mean \"workspaces\"?"),
+        ("[deamon]", "1: unknown key \"deamon\" at the top; did you mean \"daemon\"?"),
+        ("[steering]\nqwertyuiop = 1", "2: unknown key \"qwertyuiop\" in [steering]; known are enabled, file"),
+        ("[models.a]\nmodel=\"a\"\nmodle=\"a\"", "3: unknown key \"modle\" in [models.a]; did you mean \"model\"?"),
+        ("[agents.x]\nMax_Turns = 1", "2: unknown key \"Max_Turns\" in [agents.x]; did you mean \"max_turns\"?"),
+        (
+            "[booters.shipyard]\nend_point = \"\"",
+            "2: unknown key \"end_point\" in [booters.shipyard]; did you mean \"endpoint\"?",
+        ),
+        ("[booters.shipyad]", "1: unknown key \"shipyad\" in [booters]; did you mean \"shipyard\"?"),
+        ("[tools.t]\nargv = [\"a\"]\nargs = []", "3: unknown key \"args\" in [tools.t]; did you mean \"argv\"?"),
+        ("[mcp.m]\nurl = \"u\"\nheader = {}", "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?"),
+        ("[web_search]\nprovder = \"u\"", "2: unknown key \"provder\" in [web_search]; did you mean \"provider\"?"),
+        ("[skills]\npath = []", "2: unknown key \"path\" in [skills]; did you mean \"paths\"?"),
+        ("[daemon]\ndrain = 20", "2: drain must be a duration such as \"90s\", \"10m\" or \"1h30m\""),
+        ("[daemon]\ndrain = \"0s\"", "2: drain must be a duration such as \"90s\", \"10m\" or \"1h30m\""),
+        (
+            "[daemon]\nmax_line = \"16 MiBs\"",
+            "2: max_line must be a size such as \"16MiB\", from 1024 to 1073741824 bytes",
+        ),
+        ("[daemon]\nmax_line = 5", "2: max_line must be a size such as \"16MiB\", from 1024 to 1073741824 bytes"),
+        ("[daemon]\nworkspaces = \"/x\"", "2: workspaces must be a list of strings"),
+        ("[daemon]\nworkspaces = [1]", "2: workspaces must be a list of strings"),
+        ("[daemon]\nworkspaces = [\"\"]", "2: workspaces holds an empty path"),
+        (
+            "[daemon]\ntime_zone = \"Mars/X\"",
+            "2: time_zone is not valid: \"Mars/X\" is not a known time zone; give one such as Europe/Berlin",
+        ),
+        ("daemon = 3", "1: daemon must be a table"),
+        ("models = 3", "1: models must be tables"),
+        ("models.a = 3", "1: models.a must be a table"),
+        ("[models.a]", "1: [models.a] needs model"),
+        ("[models.a]\napi = \"replay\"", "1: [models.a] needs cassette"),
+        ("[models.a]\nmodel = \"\"", "2: model must be a string that is not empty"),
+        (
+            "[models.a]\nmodel=\"m\"\napi = \"anthropic\"",
+            "3: api \"anthropic\" cannot be spoken by this version yet; use \"openai\" or \"replay\"",
+        ),
+        ("[models.a]\nmodel=\"m\"\napi = \"opneai\"", "3: api \"opneai\" is unknown; did you mean \"openai\"?"),
+        ("[models.a]\nmodel=\"m\"\nbase_url = \"localhost\"", "3: base_url must start with http:// or https://"),
+        ("[models.a]\nmodel=\"m\"\nmax_output = 0", "3: max_output must be a whole number from 1 to 9007199254740991"),
+        ("[models.a]\nmodel=\"m\"\nstream = 1", "3: stream must be true or false"),
+        ("[models.a]\nmodel=\"m\"\nprice_input = -1", "3: price_input must be a number that is not negative"),
+        ("[models.a]\nmodel=\"m\"\nprice_input = nan", "3: price_input must be a number that is not negative"),
+        ("[models.a]\nmodel=\"m\"\nfallback = [\"a\"]", "3: fallback names the model itself"),
+        (
+            "[models.a]\nmodel=\"m\"\nfallback = [\"b\"]",
+            "3: fallback names the unknown model \"b\"; did you mean \"a\"?",
+        ),
+        (
+            "[models.a]\nmodel=\"m\"\napi_key_env = \"NO_KEY\"",
+            "3: api_key_env names the variable NO_KEY, which is not set",
+        ),
+        (
+            "[models.a]\nmodel=\"m\"\napi_key = \"x\"\napi_key_env = \"FAST_KEY\"",
+            "1: [models.a] has more than one of api_key, api_key_env and api_key_file; keep one",
+        ),
+        ("[models.\"a b\"]\nmodel=\"m\"", "1: [models.a b] has a bad name; 1 to 64 of A-Z a-z 0-9 . _ - are allowed"),
+        ("[agents.a]\nmodel = \"m\"", "2: model names \"m\", but the file has no [models.NAME]"),
+        ("[agents.a]\nlevel = \"root\"", "2: level is not valid: `root` is none of read-only, workspace-write, host"),
+        ("[agents.a]\ntool_mode = \"\"", "2: tool_mode is not valid: `` is none of core, readonly, all"),
+        ("[agents.a]\nresume = \"yes\"", "2: resume is not valid: `yes` is none of auto, ask, never"),
+        ("[agents.a]\nbooter = \"lokal\"", "2: booter \"lokal\" is unknown; did you mean \"local\"?"),
+        ("[agents.a]\nmax_turns = 0", "2: max_turns must be a whole number from 1 to 4294967295"),
+        ("[agents.a]\nmax_turns = 4294967296", "2: max_turns must be a whole number from 1 to 4294967295"),
+        ("[agents.a]\nexec_timeout = \"1h\"", "2: exec_timeout is above exec_timeout_max; raise that too"),
+        ("[agents.a]\ntools = [\"a b\"]", "2: tools names \"a b\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -"),
+        ("[agents.a]\ntools = [\"exec*\"]", "2: tools names \"exec*\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -"),
+        ("[steering]\nfile = \"../x\"", "2: file must be a plain file name"),
+        ("[tools.t]", "1: [tools.t] needs argv"),
+        ("[tools.t]\nargv = []", "2: argv must not be empty"),
+        ("[mcp.m]", "1: [mcp.m] needs either command or url"),
+        ("[mcp.m]\ncommand = \"c\"\nenv = {A = 1}", "3: env must be a table of strings"),
+    ] {
+        let error = read(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
+        assert_eq!(error.to_string(), format!("/etc/nanod/nanod.toml:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn syntax_errors_and_duplicates_have_a_line() {
+    for (text, line) in
+        [("[daemon]\ndrain = ", 2), ("a = 1\na = 2", 2), ("[models.a]\n\n[models.a]\n", 3), ("\n\n%", 3)]
+    {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("/etc/nanod/nanod.toml:{line}: ")), "{text}: {error}");
+    }
+}
+
+#[test]
+fn all_problems_are_told_in_order() {
+    let error = read("[skills]\nwatch = 1\n[daemon]\nx = 1\ndrain = 1\n").unwrap_err();
+    let lines: Vec<_> = error.problems.iter().map(|line| line.split(':').nth(1).unwrap()).collect();
+    assert_eq!(lines, ["2", "4", "5"]);
+}
+
+#[test]
+fn files_that_are_missing_or_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nanod.toml");
+    assert!(load(&path, &env(), false).is_ok());
+    assert!(load(&path, &env(), true).unwrap_err().to_string().starts_with(path.to_str().unwrap()));
+    assert!(load(folder.path(), &env(), false).is_err(), "a folder is no file");
+    std::fs::write(&path, b"[daemon]\nlog = \"\xff\"\n").unwrap();
+    assert_eq!(load(&path, &env(), false).unwrap_err().to_string(), format!("{}:2: this is not UTF-8", path.display()));
+}
+
+#[test]
+fn secrets_from_files_are_trimmed_and_never_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nanod.toml");
+    std::fs::write(&path, "[models.a]\nmodel = \"m\"\napi_key_file = \"key\"\n").unwrap();
+    let missing = load(&path, &env(), true).unwrap_err().to_string();
+    assert!(missing.contains(":3: api_key_file names ") && missing.contains("/key"), "{missing}");
+    std::fs::write(folder.path().join("key"), "sk-1\n").unwrap();
+    let config = load(&path, &env(), true).unwrap();
+    assert_eq!(config.models[0].api_key, Some(Secret("sk-1".into())));
+    assert!(!format!("{config:?}").contains("sk-1"));
+}
+
+#[test]
+fn paths_start_at_the_config_file() {
+    let config = read("[daemon]\nworkspaces = [\"/a\", \"~/b\", \"~\", \"c\"]\n").unwrap();
+    let expected = ["/a", "/home/p/b", "/home/p/", "/etc/nanod/c"].map(PathBuf::from);
+    assert_eq!(config.daemon.workspaces, expected);
+    assert_eq!(config.daemon.drain, Duration::from_secs(20));
+}

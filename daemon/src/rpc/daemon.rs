@@ -1,0 +1,73 @@
+//! `daemon.*`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nano_protocol::PROTOCOL;
+use nano_protocol::daemon::{Done, FollowupStatus, Hello, HelloParams, Nothing, ShutdownParams, Status, StoreStatus};
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::method::{DaemonHello, DaemonShutdown, DaemonStatus};
+
+use super::dispatch::Serve;
+use super::{Caller, Server};
+use crate::session::deps::unavailable;
+use crate::store::Key;
+use crate::store::record::{SessionRecord, TaskRecord};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Serve for DaemonHello {
+    async fn serve(_: &Server, _: &Caller, params: HelloParams) -> Result<Hello, RpcError> {
+        if params.protocol > PROTOCOL {
+            let message = format!("protocol {} is not spoken here; supported: 1 to {PROTOCOL}", params.protocol);
+            return Err(RpcError::new(ErrorKind::InvalidParams, message).hint("upgrade nanod"));
+        }
+        Ok(Hello { server: "nanod".into(), version: VERSION.into(), protocol: PROTOCOL })
+    }
+}
+
+impl Serve for DaemonStatus {
+    async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Status, RpcError> {
+        let deps = server.deps();
+        let now = deps.clock.now();
+        let failed = |error| unavailable(&error);
+        let mut sessions = BTreeMap::new();
+        for record in deps.store.scan::<SessionRecord>(&Key::all(b's'), None, usize::MAX).map_err(failed)? {
+            *sessions.entry(record.session.state.to_string()).or_insert(0) += 1;
+        }
+        let mut tasks = BTreeMap::new();
+        for record in deps.store.scan::<TaskRecord>(&Key::all(b't'), None, usize::MAX).map_err(failed)? {
+            *tasks.entry(record.task.state.to_string()).or_insert(0) += 1;
+        }
+        let (active, next) = server.scheduler.brief();
+        Ok(Status {
+            version: VERSION.into(),
+            pid: std::process::id(),
+            started_at: server.started_at,
+            uptime_ms: u64::try_from(now.0 - server.started_at.0).unwrap_or(0),
+            sessions,
+            tasks,
+            followups: FollowupStatus { active, next },
+            store: StoreStatus { path: deps.store.path().display().to_string(), bytes: deps.store.bytes() },
+            rss_bytes: resident_bytes(),
+        })
+    }
+}
+
+impl Serve for DaemonShutdown {
+    async fn serve(server: &Server, caller: &Caller, params: ShutdownParams) -> Result<Done, RpcError> {
+        if !server.registry.is_admin(caller.uid) {
+            return Err(RpcError::new(ErrorKind::Denied, "only the daemon's user and root may end it"));
+        }
+        let drain = params.grace_ms.map_or(server.deps().config.daemon.drain, Duration::from_millis);
+        server.deps().shutdown.begin(drain);
+        Ok(Done {})
+    }
+}
+
+/// Returns the resident memory of this process, as `/proc/self/statm` counts it (proc(5): pages, second field).
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

@@ -1,0 +1,173 @@
+//! Subscriptions: each pulls from the log with its own cursor, so a slow reader only reads later.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use nano_protocol::daemon::Done;
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::{Event, EventType, SubscribeParams, Subscribed, UnsubscribeParams};
+use nano_protocol::id::SessionId;
+use nano_protocol::method::{EventsSubscribe, EventsUnsubscribe};
+use serde_json::json;
+use tokio::sync::{broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use super::dispatch::Serve;
+use super::{Caller, Server};
+use crate::session::deps::Deps;
+use crate::session::event_log::Published;
+use crate::session::registry::Registry;
+
+/// How many events are read at once.
+const PAGE: usize = 256;
+
+impl Serve for EventsSubscribe {
+    async fn serve(server: &Server, caller: &Caller, params: SubscribeParams) -> Result<Subscribed, RpcError> {
+        let filter = Filter {
+            registry: server.registry.clone(),
+            uid: caller.uid,
+            session: params.session.map(|session| server.registry.find(caller.uid, &session)).transpose()?,
+            task: params.task,
+            types: params.types.map(|types| types.into_iter().collect()),
+        };
+        let head = server.deps().events.head();
+        let head_seq = *head.borrow();
+        let deltas = params.deltas.unwrap_or(false).then(|| server.deps().events.deltas());
+        let (end, connection) = (CancellationToken::new(), caller.connection.clone());
+        let number = {
+            let mut subscriptions = Connection::lock(&connection.subscriptions);
+            let number = subscriptions.keys().max().map_or(1, |last| last + 1);
+            subscriptions.insert(number, end.clone());
+            number
+        };
+        let (start, started) = oneshot::channel();
+        Connection::lock(&connection.starting).push(start);
+        let after = params.since_seq.unwrap_or(head_seq);
+        let reader = Reader { deps: server.deps().clone(), connection, number, filter, after };
+        tokio::spawn(async move {
+            // The answer goes first.
+            if started.await.is_ok() {
+                reader.run(end, deltas).await;
+            }
+        });
+        Ok(Subscribed { subscription: number, head_seq })
+    }
+}
+
+impl Serve for EventsUnsubscribe {
+    async fn serve(_: &Server, caller: &Caller, params: UnsubscribeParams) -> Result<Done, RpcError> {
+        let subscription = Connection::lock(&caller.connection.subscriptions).remove(&params.subscription);
+        let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no subscription {}", params.subscription));
+        subscription.ok_or_else(gone)?.cancel();
+        Ok(Done {})
+    }
+}
+
+struct Filter {
+    registry: Registry,
+    uid: u32,
+    session: Option<SessionId>,
+    task: Option<String>,
+    types: Option<HashSet<EventType>>,
+}
+
+impl Filter {
+    fn wants(&self, event: &Published) -> bool {
+        let visible = |session: &SessionId| self.registry.sees(self.uid, session);
+        self.session.as_ref().is_none_or(|session| event.session.as_ref() == Some(session))
+            && self.task.as_ref().is_none_or(|task| event.task.as_ref().is_some_and(|one| one.0 == *task))
+            && self.types.as_ref().is_none_or(|types| types.contains(&event.kind))
+            && event.session.as_ref().map_or(self.registry.is_admin(self.uid), visible)
+    }
+}
+
+struct Reader {
+    deps: Arc<Deps>,
+    connection: Arc<Connection>,
+    number: u64,
+    filter: Filter,
+    after: u64,
+}
+
+impl Reader {
+    async fn run(mut self, end: CancellationToken, mut deltas: Option<broadcast::Receiver<Arc<Published>>>) {
+        let mut head = self.deps.events.head();
+        let gone = self.connection.gone().clone();
+        loop {
+            // Deltas first: the pieces of a reply go out before the message that holds them.
+            tokio::select! {
+                biased;
+                () = end.cancelled() => return,
+                () = gone.cancelled() => return,
+                Some(delta) = next_delta(&mut deltas), if deltas.is_some() => {
+                    if self.filter.wants(&delta) {
+                        self.connection.try_send(self.line(&delta));
+                    }
+                }
+                grown = head.wait_for(|head| *head > self.after) => {
+                    if grown.is_err() {
+                        return;
+                    }
+                    drop(grown);
+                    if !self.page().await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends one page; false: the peer is gone.
+    async fn page(&mut self) -> bool {
+        let events = match self.deps.events.read(&self.deps.store, self.after, PAGE) {
+            Ok(events) if !events.is_empty() => events,
+            // Numbers may be missing at the head: what was deleted is no longer there to read.
+            Ok(_) => {
+                self.after = *self.deps.events.head().borrow();
+                return true;
+            }
+            Err(error) => {
+                tracing::error!(%error, "events cannot be read");
+                return false;
+            }
+        };
+        for event in events {
+            let expected = self.after + 1;
+            self.after = event.seq;
+            if event.seq > expected && !self.gap(expected, event.seq - 1).await {
+                return false;
+            }
+            if self.filter.wants(&event) && !self.connection.send(self.line(&event)).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Tells of numbers that are no longer there.
+    async fn gap(&self, from: u64, to: u64) -> bool {
+        let data = json!({"from": from, "to": to});
+        let at = self.deps.clock.now();
+        let gap = Event { seq: None, session: None, task: None, at, kind: EventType::Gap, data };
+        let params = json!({"subscription": self.number, "event": gap});
+        self.connection.send(json!({"jsonrpc": "2.0", "method": "event", "params": params}).to_string()).await
+    }
+
+    fn line(&self, event: &Published) -> String {
+        let (number, json) = (self.number, event.json.get());
+        format!(r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":{number},"event":{json}}}}}"#)
+    }
+}
+
+/// Returns the next delta; lost ones are passed over.
+async fn next_delta(deltas: &mut Option<broadcast::Receiver<Arc<Published>>>) -> Option<Arc<Published>> {
+    let deltas = deltas.as_mut()?;
+    loop {
+        match deltas.recv().await {
+            Ok(delta) => return Some(delta),
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return None,
+        }
+    }
+}

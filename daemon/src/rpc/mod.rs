@@ -1,0 +1,51 @@
+//! JSON-RPC 2.0 on the local socket: who may connect, what a line is, which method serves it, who hears of events.
+
+mod catalog;
+mod connection;
+mod daemon;
+mod dispatch;
+mod events;
+mod followup;
+mod frame;
+mod idempotency;
+pub mod listener;
+mod session;
+mod task;
+
+use std::sync::Arc;
+
+use nano_protocol::time::Timestamp;
+
+use crate::schedule::scheduler::Scheduler;
+use crate::session::deps::Deps;
+use crate::session::registry::Registry;
+use connection::Connection;
+use idempotency::KeyLocks;
+
+/// What every request is served from.
+pub struct Server {
+    /// The sessions.
+    pub registry: Registry,
+    /// The follow-ups.
+    pub scheduler: Scheduler,
+    /// When the daemon started.
+    pub started_at: Timestamp,
+    keys: KeyLocks,
+}
+
+impl Server {
+    /// Makes the server of these sessions and follow-ups.
+    pub fn new(registry: Registry, scheduler: Scheduler, started_at: Timestamp) -> Self {
+        Self { registry, scheduler, started_at, keys: KeyLocks::default() }
+    }
+
+    fn deps(&self) -> &Arc<Deps> {
+        self.registry.deps()
+    }
+}
+
+/// Who asks.
+pub(crate) struct Caller {
+    uid: u32,
+    connection: Arc<Connection>,
+}

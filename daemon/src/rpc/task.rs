@@ -1,0 +1,154 @@
+//! `task.*`.
+
+use std::time::Duration;
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::id::TaskId;
+use nano_protocol::method::{TaskCancel, TaskGet, TaskList, TaskResume, TaskSubmit, TaskWait};
+use nano_protocol::session::CreateParams;
+use nano_protocol::task::{Origin, SubmitParams, Task, TaskListParams, TaskParams, Tasks, WaitParams};
+
+use super::dispatch::Serve;
+use super::idempotency::Known;
+use super::session::invalid;
+use super::{Caller, Server};
+use crate::session::actor::Command;
+use crate::session::admission::{self, Submission};
+use crate::session::deps::unavailable;
+use crate::store::Key;
+use crate::store::record::TaskRecord;
+
+impl Server {
+    /// Returns a task that the caller may see.
+    pub(super) fn task(&self, caller: &Caller, id: &str) -> Result<Task, RpcError> {
+        let id = TaskId(id.to_owned());
+        let found = self.deps().store.get::<TaskRecord>(&Key::task(&id)).map_err(|error| unavailable(&error))?;
+        let visible = found.map(|record| record.task).filter(|task| self.registry.sees(caller.uid, &task.session));
+        visible.ok_or_else(|| {
+            RpcError::new(ErrorKind::NotFound, format!("there is no task {id}")).hint("nanoctl tasks lists what there is")
+        })
+    }
+
+    fn needs_a_model(&self) -> Result<(), RpcError> {
+        if self.deps().models().default_name().is_some() {
+            return Ok(());
+        }
+        let message = "no model is configured and none was found";
+        Err(RpcError::new(ErrorKind::Unavailable, message)
+            .hint("set OPENAI_API_KEY for nanod, start Ollama, or add a [models.NAME] to its config; nanoctl demo needs none"))
+    }
+}
+
+impl Serve for TaskSubmit {
+    async fn serve(server: &Server, caller: &Caller, params: SubmitParams) -> Result<Task, RpcError> {
+        admission::content_fits(&params.content)?;
+        if params.session.is_some() && params.create.is_some() {
+            return Err(invalid("session and create exclude each other"));
+        }
+        if params.create.as_ref().is_some_and(|create| create.idempotency_key.is_some()) {
+            return Err(invalid("idempotency_key belongs beside create, not into it"));
+        }
+        server.needs_a_model()?;
+        let (key, store) = (params.idempotency_key.clone(), &server.deps().store);
+        let known = server.keys.look_up(store, caller.uid, "task.submit", key.as_deref(), &params).await?;
+        let (keyed, _guard) = match known {
+            Known::Fresh(keyed, guard) => (keyed, guard),
+            Known::Before(id) => {
+                let task = server.task(caller, id.as_str().unwrap_or_default())?;
+                return Ok(Task { replayed: true, ..task });
+            }
+        };
+        let session = match params.session {
+            Some(session) => server.registry.find(caller.uid, &session)?,
+            None => {
+                let create: CreateParams = params.create.unwrap_or_default();
+                let lone = create.name.is_none();
+                server.create(caller, create, lone, None).await?.id
+            }
+        };
+        let submission = Submission {
+            id: TaskId::from_ulid(&server.deps().clock.ulid()),
+            origin: Origin::User,
+            source: None,
+            content: params.content,
+            metadata: params.metadata.unwrap_or_default(),
+            limits: params.limits.unwrap_or_default(),
+            keyed,
+            with: Vec::new(),
+        };
+        server.registry.ask(&session, |reply| Command::Submit(Box::new(submission), reply)).await
+    }
+}
+
+impl Serve for TaskGet {
+    async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
+        server.task(caller, &params.task)
+    }
+}
+
+impl Serve for TaskList {
+    async fn serve(server: &Server, caller: &Caller, params: TaskListParams) -> Result<Tasks, RpcError> {
+        let session = params.session.map(|session| server.registry.find(caller.uid, &session)).transpose()?;
+        let store = &server.deps().store;
+        let after = params.after.map(TaskId);
+        let (prefix, before) = match &session {
+            Some(id) => (Key::below(b'u', &id.0), after.map(|after| Key::session_task(id, &after))),
+            None => (Key::all(b't'), after.map(|after| Key::task(&after))),
+        };
+        let limit = params.limit.unwrap_or(200).clamp(1, 1000);
+        let mut tasks: Vec<Task> = Vec::new();
+        for id in store.ids_backwards(&prefix, before.as_ref()) {
+            let Ok(task) = server.task(caller, &id) else { continue };
+            if params.state.is_none_or(|state| task.state == state) {
+                if tasks.len() == limit {
+                    let next = tasks.last().map(|last| last.id.0.clone());
+                    return Ok(Tasks { tasks, next });
+                }
+                tasks.push(task);
+            }
+        }
+        Ok(Tasks { tasks, next: None })
+    }
+}
+
+impl Serve for TaskWait {
+    async fn serve(server: &Server, caller: &Caller, params: WaitParams) -> Result<Task, RpcError> {
+        let mut head = server.deps().events.head();
+        let limit = Duration::from_millis(params.timeout_ms.unwrap_or(u64::MAX / 1_000_000));
+        let over = tokio::time::sleep(limit);
+        tokio::pin!(over);
+        loop {
+            head.mark_unchanged();
+            let task = server.task(caller, &params.task)?;
+            if task.state.is_settled() {
+                return Ok(task);
+            }
+            tokio::select! {
+                biased;
+                () = server.deps().shutdown.cutting().cancelled() => {
+                    return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("ask again later"));
+                }
+                // Every change of a task is an event.
+                _ = head.changed() => {}
+                () = &mut over => return Ok(task),
+            }
+        }
+    }
+}
+
+impl Serve for TaskCancel {
+    async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
+        let task = server.task(caller, &params.task)?;
+        if matches!(task.state, nano_protocol::task::TaskState::Succeeded | nano_protocol::task::TaskState::Failed | nano_protocol::task::TaskState::Cancelled) {
+            return Ok(task);
+        }
+        server.registry.ask(&task.session, |reply| Command::Cancel(task.id, reply)).await
+    }
+}
+
+impl Serve for TaskResume {
+    async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
+        let task = server.task(caller, &params.task)?;
+        server.registry.ask(&task.session, |reply| Command::Resume(task.id, reply)).await
+    }
+}

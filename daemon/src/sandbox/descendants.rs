@@ -1,0 +1,87 @@
+//! The processes below one of ours, as `/proc` shows them, and signals to exactly those.
+//!
+//! A process id may be used again by a stranger at any moment. A signal goes through a pidfd that was opened first and
+//! checked for kinship afterwards, so nothing is ever signalled that does not descend from us.
+
+use std::collections::HashMap;
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// What is needed of `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    zombie: bool,
+    parent: i32,
+    session: i32,
+}
+
+/// Returns every living process below `root`, children of its children too.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let all = all();
+    all.iter().filter(|(pid, stat)| !stat.zombie && descends(**pid, root, &all)).map(|(pid, _)| *pid).collect()
+}
+
+/// Returns every living process of the session that `leader` opened, but for `leader`.
+///
+/// Exact as long as `leader` has not been reaped: until then its number cannot name another session.
+pub fn session_members(leader: i32) -> Vec<i32> {
+    let member = |pid: i32, stat: &Stat| !stat.zombie && stat.session == leader && pid != leader;
+    all().iter().filter(|(pid, stat)| member(**pid, stat)).map(|(pid, _)| *pid).collect()
+}
+
+/// Sends `signal` to all that `kin` lists and returns how many there were.
+pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) -> usize {
+    let all = kin();
+    let handles: Vec<_> = all
+        .iter()
+        .filter_map(|pid| Some((*pid, pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok()?)))
+        .collect();
+    let still = kin();
+    for (_, handle) in handles.iter().filter(|(pid, _)| still.contains(pid)) {
+        pidfd_send_signal(handle, wanted).ok();
+    }
+    all.len()
+}
+
+fn descends(pid: i32, root: i32, all: &HashMap<i32, Stat>) -> bool {
+    let mut at = pid;
+    // The bound ends the walk where numbers were used again while `/proc` was read.
+    for _ in 0..all.len() {
+        match all.get(&at) {
+            Some(stat) if stat.parent == root => return true,
+            Some(stat) => at = stat.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+fn all() -> HashMap<i32, Stat> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| Some((pid, parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))).collect()
+}
+
+/// Parses what follows the command's name, which may hold anything, brackets and blanks too.
+fn parse(stat: &str) -> Option<Stat> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    Some(Stat { zombie, parent, session })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stat, parse};
+
+    #[test]
+    fn stat_lines() {
+        let check = |line: &str, expected| assert_eq!(parse(line), expected, "{line}");
+        check("7 (sh) S 3 7 5 0 -1", Some(Stat { zombie: false, parent: 3, session: 5 }));
+        check("7 (a) b) (c) Z 3 7 5 0", Some(Stat { zombie: true, parent: 3, session: 5 }));
+        check("7 (sh) S", None);
+        check("", None);
+    }
+}

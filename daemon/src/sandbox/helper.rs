@@ -1,0 +1,188 @@
+//! The small process that stands between the daemon and one command: `nanod` run again with a hidden argument.
+//!
+//! It opens a session of its own, takes in every orphan below it (it is their subreaper) and lives until none is left.
+//! Its standard input is the control channel: one [`Job`] comes in, one [`News`] goes out. When the channel closes,
+//! on purpose or because the daemon died, everything below is ended: TERM, [`GRACE`], KILL until nobody is left.
+//! There is no runtime here and nothing of the daemon's environment.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::MemfdFlags;
+use rustix::io::{Errno, FdFlags};
+use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
+use serde::{Deserialize, Serialize};
+
+use super::Language;
+use super::descendants::{descendants, signal_all};
+
+/// The hidden argument that makes `nanod` a helper.
+pub const ARGUMENT: &str = "__exec";
+/// How long what was asked to end may take.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How often the process table is read while everything is being ended.
+const LOOK: Duration = Duration::from_millis(25);
+/// One argument of a program may have 128 KiB; a longer text goes by a file in memory.
+const ARGUMENT_MAX: usize = 100_000;
+
+/// What a helper is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The interpreter.
+    pub program: PathBuf,
+    /// Its language.
+    pub language: Language,
+    /// What it interprets.
+    pub text: String,
+    /// Where.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// What a helper tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum News {
+    /// The program could not be started.
+    Failed(String),
+    /// The program ended with this status.
+    Exited(i32),
+    /// The program was ended by the signal of this number.
+    Signalled(i32),
+}
+
+/// Serves as the helper: the whole life of the process, whose exit status it returns.
+pub fn helper_main() -> u8 {
+    u8::from(serve().is_err())
+}
+
+fn serve() -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    // A name that no `pkill nanod` means.
+    rustix::thread::set_name(c"nano-exec")?;
+    outlive_signals()?;
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut reader = BufReader::new(control.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let job: Job = serde_json::from_str(&line)?;
+    let shell = match start(&job) {
+        Ok(child) => child.id().cast_signed(),
+        Err(why) => return tell(&control, &News::Failed(why.to_string())),
+    };
+    let (reaped, on_reaped) = channel();
+    thread::Builder::new().name("control".into()).spawn(move || end_when_closed(reader, &on_reaped))?;
+    reap(shell, &control, &reaped)
+}
+
+/// A command that signals its parent must not end the one who would clean up after it.
+fn outlive_signals() -> io::Result<()> {
+    use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
+
+fn start(job: &Job) -> io::Result<Child> {
+    if !job.cwd.is_dir() {
+        return Err(io::Error::other(format!("the folder {} does not exist", job.cwd.display())));
+    }
+    let (text, _passed) = argument(job)?;
+    let mut command = Command::new(&job.program);
+    if job.language == Language::Python {
+        // Unbuffered: what was printed before a time limit is not lost.
+        command.arg("-u");
+    }
+    command.arg("-c").arg(text).current_dir(&job.cwd).env_clear().envs(job.env.iter().cloned());
+    command.stdin(Stdio::null());
+    command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
+    command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
+    // A group of its own, so that `kill 0` does not mean the helper.
+    let child = command.process_group(0).spawn();
+    // From here on the output pipe belongs to what was started: it closes when the last of them ends.
+    rustix::stdio::dup2_stdout(File::open("/dev/null")?)?;
+    child.map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", job.program.display())))
+}
+
+/// Returns what follows `-c`: the text, or a short program that reads it from the file that must stay open.
+fn argument(job: &Job) -> io::Result<(String, Option<File>)> {
+    if job.text.len() <= ARGUMENT_MAX {
+        return Ok((job.text.clone(), None));
+    }
+    let mut file = File::from(rustix::fs::memfd_create("text", MemfdFlags::CLOEXEC)?);
+    file.write_all(job.text.as_bytes())?;
+    rustix::io::fcntl_setfd(&file, FdFlags::empty())?;
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let text = match job.language {
+        Language::Shell => format!(". {path}"),
+        Language::Python => format!("exec(compile(open('{path}', 'rb').read(), '<string>', 'exec'))"),
+    };
+    Ok((text, Some(file)))
+}
+
+/// Waits for every child, its own and the orphans, until there is none.
+fn reap(shell: i32, control: &UnixStream, reaped: &Sender<()>) -> io::Result<()> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) => {
+                if pid.as_raw_pid() == shell {
+                    // The daemon may be gone; what is left is ended all the same.
+                    tell(control, &news(status)).ok();
+                }
+                reaped.send(()).ok();
+            }
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Ok(()),
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+fn news(status: WaitStatus) -> News {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => News::Exited(code),
+        (None, signal) => News::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+fn tell(mut control: &UnixStream, news: &News) -> io::Result<()> {
+    let mut line = serde_json::to_vec(news)?;
+    line.push(b'\n');
+    control.write_all(&line)
+}
+
+fn end_when_closed(mut control: impl Read, reaped: &Receiver<()>) {
+    // An error is as good as the end: nobody is there any more.
+    io::copy(&mut control, &mut io::sink()).ok();
+    let kin = || descendants(getpid().as_raw_pid());
+    signal_all(Signal::TERM, kin);
+    // What is stopped takes the TERM only once it goes on.
+    signal_all(Signal::CONT, kin);
+    let grace = Instant::now() + GRACE;
+    while Instant::now() < grace && !kin().is_empty() {
+        wait_for_news(reaped);
+    }
+    // The process ends with its last child, and this thread with it.
+    loop {
+        signal_all(Signal::KILL, kin);
+        wait_for_news(reaped);
+    }
+}
+
+fn wait_for_news(reaped: &Receiver<()>) {
+    if reaped.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
+        thread::park_timeout(LOOK);
+    }
+}

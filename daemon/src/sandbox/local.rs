@@ -1,0 +1,218 @@
+//! The booter `local`: this machine, as the daemon's user. Not confined by the operating system yet, and says so.
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nano_protocol::id::TaskId;
+use nano_protocol::tool::Prompt;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::helper::{Job, News};
+use super::process::Process;
+use super::{
+    BootRequest, Booter, BoxFuture, Capabilities, Capability, Command, Declared, Ending, Language, Report, Sandbox,
+    SandboxError,
+};
+
+/// What commands get of the daemon's environment: never keys, sockets or credentials.
+const ENV: [&str; 9] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL"];
+/// Where programs are sought if nothing says so.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long a background command is watched for failing at once.
+const BACKGROUND: Duration = Duration::from_millis(100);
+/// Everything this booter may offer.
+const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capability::Filesystem];
+
+/// Gives sessions the machine that the daemon runs on.
+#[derive(Debug)]
+pub struct LocalBooter {
+    helper: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+impl LocalBooter {
+    /// Makes the booter: `helper` is the executable of `nanod`, `env` the daemon's environment.
+    pub fn new(helper: PathBuf, env: Vec<(String, String)>) -> Self {
+        let mut env: Vec<_> = env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str())).collect();
+        if !env.iter().any(|(name, _)| name == "PATH") {
+            env.push(("PATH".into(), PATH.into()));
+        }
+        Self { helper, env }
+    }
+
+    fn on_path(&self, program: &str) -> Option<PathBuf> {
+        let (_, path) = self.env.iter().find(|(name, _)| name == "PATH")?;
+        path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_absolute() && runs(file))
+    }
+
+    fn sandbox(&self, found: Option<BTreeSet<Capability>>) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        let shells = ["/bin/bash", "/bin/sh"].map(PathBuf::from);
+        let shell = shells.into_iter().find(|file| runs(file));
+        let shell =
+            shell.ok_or(SandboxError::Boot { kind: "local", why: "there is no /bin/sh; install one".into() })?;
+        let python = self.on_path("python3");
+        let really = || DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some()).collect();
+        let capabilities = Capabilities::Known(found.unwrap_or_else(really));
+        let (helper, env) = (self.helper.clone(), self.env.clone());
+        Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, left: Mutex::default() }))
+    }
+}
+
+fn runs(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+impl Booter for LocalBooter {
+    fn kind(&self) -> &'static str {
+        "local"
+    }
+
+    fn declared(&self, workspace: &Path) -> Declared {
+        let text = format!(
+            "You work on this machine, in the folder {}. Relative paths start there, and so do commands; each command \
+             is a shell of its own, without a terminal and without input.",
+            workspace.display()
+        );
+        let prompt = Prompt { name: "workspace".into(), source: "booter:local".into(), text };
+        Declared { capabilities: DECLARED.into(), prompts: vec![prompt] }
+    }
+
+    fn lacking(&self, capability: Capability) -> String {
+        match capability {
+            Capability::Python => "python3 is not on PATH".into(),
+            other => format!("this machine has no {}", other.as_str()),
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        Some("exec and python are not confined by the operating system: they may do what the daemon's user may".into())
+    }
+
+    fn boot(&self, _request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async { self.sandbox(None) })
+    }
+
+    fn rejoin(
+        &self,
+        _request: BootRequest,
+        found: Capabilities,
+    ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async {
+            self.sandbox(match found {
+                Capabilities::Known(found) => Some(found),
+                Capabilities::Unknown => None,
+            })
+        })
+    }
+}
+
+struct LocalSandbox {
+    helper: PathBuf,
+    env: Vec<(String, String)>,
+    shell: PathBuf,
+    python: Option<PathBuf>,
+    capabilities: Capabilities,
+    left: Mutex<HashMap<TaskId, Vec<Process>>>,
+}
+
+impl LocalSandbox {
+    fn job(&self, command: &Command) -> Result<Job, SandboxError> {
+        let program = match command.language {
+            Language::Shell => Some(&self.shell),
+            Language::Python => self.python.as_ref(),
+        };
+        let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
+        let (language, text, cwd) = (command.language, command.text.clone(), command.cwd.clone());
+        Ok(Job { program, language, text, cwd, env: self.env.clone() })
+    }
+
+    async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
+        let mut process = Process::start(&self.helper, &self.job(&command)?, command.spill.clone()).await?;
+        let ending = ending(&mut process, &command, cancel).await?;
+        if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
+            process.ended().await;
+        }
+        process.drain().await;
+        let left_running = process.alive();
+        let later = (left_running > 0).then(|| process.output().keep_the_rest());
+        let (output, spill) = process.output().render();
+        if left_running > 0 {
+            self.keep(command.task, process);
+        }
+        Ok(Report { ending, output, spill: spill.or(later), left_running })
+    }
+
+    fn keep(&self, task: TaskId, process: Process) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_task = left.entry(task).or_default();
+        of_task.retain(|process| process.alive() > 0);
+        of_task.push(process);
+    }
+
+    async fn end(mut processes: Vec<Process>) {
+        // All are asked before one is waited for: the grace runs once, not once for each.
+        processes.iter_mut().for_each(Process::end);
+        for process in &mut processes {
+            process.ended().await;
+        }
+    }
+}
+
+async fn ending(process: &mut Process, command: &Command, cancel: &CancellationToken) -> Result<Ending, SandboxError> {
+    let (limit, at_limit) =
+        if command.background { (BACKGROUND, Ending::Running) } else { (command.timeout, Ending::TimedOut) };
+    let news = tokio::select! {
+        // Who cancels is not told of an end that came at the same moment; an end beats the clock.
+        biased;
+        () = cancel.cancelled() => return Ok(Ending::Cancelled),
+        news = process.news() => news,
+        () = sleep(limit) => return Ok(at_limit),
+    };
+    match news {
+        Some(News::Exited(code)) => Ok(Ending::Exited(code)),
+        Some(News::Signalled(number)) => Ok(Ending::Signalled(signal_name(number))),
+        Some(News::Failed(why)) => Err(SandboxError::Start(why)),
+        None => {
+            process.ended().await;
+            Ok(Ending::Signalled("SIGKILL".into()))
+        }
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(number - 1).ok().and_then(|at| NAMES.get(at));
+    name.map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
+}
+
+impl Sandbox for LocalSandbox {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run<'a>(
+        &'a self,
+        command: Command,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Report, SandboxError>> {
+        Box::pin(self.run(command, cancel))
+    }
+
+    fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {
+        let processes = self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(task).unwrap_or_default();
+        Box::pin(Self::end(processes))
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        let left = mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(Self::end(left.into_values().flatten().collect()))
+    }
+}

@@ -1,0 +1,135 @@
+//! The daemon's side of one command: its helper, the control channel and the output pipe.
+//!
+//! Dropping a [`Process`] closes the channel, and the helper then ends everything below it.
+
+use std::io::{ErrorKind, PipeReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::SandboxError;
+use super::descendants::{descendants, session_members, signal_all};
+use super::helper::{ARGUMENT, GRACE, Job, News};
+use super::output::Output;
+
+/// How long a pipe that somebody still holds must be silent to count as drained.
+const IDLE: Duration = Duration::from_millis(100);
+/// How long output may go on after the command's end before the answer is given all the same.
+const TRAILING: Duration = Duration::from_secs(1);
+/// How long the helper may take beyond its grace, for instance for a process that waits for a disk.
+const BEYOND_GRACE: Duration = Duration::from_secs(4);
+
+/// A started command.
+#[derive(Debug)]
+pub struct Process {
+    helper: Child,
+    pid: i32,
+    news: Lines<BufReader<OwnedReadHalf>>,
+    control: Option<OwnedWriteHalf>,
+    pipe: Arc<PipeReader>,
+    output: Arc<Mutex<Output>>,
+    progress: watch::Receiver<()>,
+}
+
+impl Process {
+    /// Starts `job` under a helper of the executable `helper`.
+    pub async fn start(helper: &Path, job: &Job, spill: PathBuf) -> Result<Self, SandboxError> {
+        let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(cannot)?;
+        let (pipe, writer) = std::io::pipe().map_err(cannot)?;
+        let helper = {
+            let mut command = Command::new(helper);
+            command.arg(ARGUMENT).env_clear().current_dir("/");
+            command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(writer).stderr(Stdio::null());
+            command.spawn().map_err(cannot)?
+        };
+        ours.set_nonblocking(true).map_err(cannot)?;
+        let (news, mut control) = UnixStream::from_std(ours).map_err(cannot)?.into_split();
+        let mut line = serde_json::to_vec(job).map_err(|why| cannot(why.into()))?;
+        line.push(b'\n');
+        control.write_all(&line).await.map_err(cannot)?;
+        let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
+        let progress = pump(Arc::clone(&pipe), Arc::clone(&output)).map_err(cannot)?;
+        let pid = helper.id().unwrap_or_default().cast_signed();
+        let news = BufReader::new(news).lines();
+        Ok(Self { helper, pid, news, control: Some(control), pipe, output, progress })
+    }
+
+    /// Waits for the command's end; none where the helper was killed. Loses nothing when dropped.
+    pub async fn news(&mut self) -> Option<News> {
+        let line = self.news.next_line().await.ok()??;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Returns the output so far.
+    pub fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until what was printed has been read.
+    pub async fn drain(&mut self) {
+        let end = Instant::now() + TRAILING;
+        while Instant::now() < end {
+            match timeout(IDLE, self.progress.changed()).await {
+                // Everybody closed it.
+                Ok(Err(_)) => return,
+                Err(_) if rustix::io::ioctl_fionread(&*self.pipe).unwrap_or(0) == 0 => return,
+                Ok(Ok(())) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Returns how many processes of the command live.
+    pub fn alive(&self) -> usize {
+        descendants(self.pid).len()
+    }
+
+    /// Asks the helper to end everything; [`Process::ended`] waits for it.
+    pub fn end(&mut self) {
+        self.control = None;
+    }
+
+    /// Ends everything and waits for that.
+    pub async fn ended(&mut self) {
+        self.end();
+        let patience = Instant::now() + GRACE + BEYOND_GRACE;
+        while let Ok(Ok(Some(_))) = timeout_at(patience, self.news.next_line()).await {}
+        self.sweep();
+        timeout_at(patience, self.helper.wait()).await.ok();
+    }
+
+    /// Ends what a killed helper left behind in its session. Its number is not free before it has been waited for.
+    pub fn sweep(&self) {
+        if descendants(self.pid).is_empty() {
+            signal_all(Signal::KILL, || session_members(self.pid));
+        }
+    }
+}
+
+/// Reads the pipe until everybody closed it, on a thread of its own: it must not stop when nobody waits for it.
+fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>) -> std::io::Result<watch::Receiver<()>> {
+    let (tell, progress) = watch::channel(());
+    std::thread::Builder::new().name("output".into()).spawn(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match (&*pipe).read(&mut buffer) {
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+                Ok(count) => {
+                    output.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
+                    tell.send_replace(());
+                }
+            }
+        }
+    })?;
+    Ok(progress)
+}

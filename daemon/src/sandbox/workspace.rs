@@ -1,0 +1,248 @@
+//! A session's folder, and the paths below it.
+//!
+//! Where file tools are restricted, the kernel resolves every path beneath the opened root (`openat2`): neither `..`,
+//! nor links, nor a rename at the wrong moment leads out. Strings only guess; what they guess is opened beneath again.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The deepest path that is taken.
+const DEPTH: usize = 256;
+/// The longest name and the longest path that Linux takes, in bytes.
+const NAME: usize = 255;
+const PATH: usize = 4095;
+
+/// An opened workspace, and how far beyond it file tools reach.
+#[derive(Debug)]
+pub struct Workspace {
+    root: Root,
+    restrict: bool,
+    readable: Vec<Root>,
+}
+
+/// A folder that is opened once and resolved beneath.
+#[derive(Debug)]
+pub(super) struct Root {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+/// Why a path cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// It leads out.
+    #[error("`{path}` is outside the workspace {root}; use a path below it")]
+    Outside {
+        /// As it was given.
+        path: String,
+        /// The workspace.
+        root: PathBuf,
+    },
+    /// It cannot name a file.
+    #[error("bad path: {0}")]
+    Bad(String),
+    /// It names something else than a file with contents.
+    #[error("`{path}` is not a regular file but {what}")]
+    NotRegular {
+        /// As it was given.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The system refused.
+    #[error("`{path}`: {}", Errno::from_io_error(source).map_or_else(|| source.to_string(), explain))]
+    Io {
+        /// As it was given.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Workspace {
+    /// Opens the folder `path`; `restrict` keeps file tools below it.
+    pub fn open(path: &Path, restrict: bool) -> io::Result<Self> {
+        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new() })
+    }
+
+    /// Adds folders that may be read although they lie outside; those that are not there are left out.
+    #[must_use]
+    pub fn with_readable(mut self, folders: &[PathBuf]) -> Self {
+        self.readable = folders.iter().filter_map(|folder| Root::open(folder).ok()).collect();
+        self
+    }
+
+    /// Returns where the folder really is.
+    pub fn path(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// Opens a regular file to be read; never waits for a pipe or a device.
+    pub fn file(&self, path: &str) -> Result<File, PathError> {
+        self.file_at(path, Path::new(check(path)?))
+    }
+
+    /// Opens a regular file that was found by walking; errors name it as `given`.
+    pub fn file_at(&self, given: &str, path: &Path) -> Result<File, PathError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(self.open_at(given, path, flags, &self.readable)?);
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(|why| io_error(given, why))?.st_mode);
+        if kind == FileType::RegularFile { Ok(file) } else { Err(not_regular(given, kind)) }
+    }
+
+    /// Opens a folder and returns where it really is.
+    pub fn folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), PathError> {
+        let folder = self.open_at(path, Path::new(check(path)?), OFlags::DIRECTORY, &self.readable)?;
+        let place = real_path(&folder).map_err(|source| PathError::Io { path: shown(path), source })?;
+        Ok((folder, place))
+    }
+
+    /// Returns where `path` really is, be it a file or a folder, and which of the two.
+    pub fn find(&self, path: &str) -> Result<(PathBuf, bool), PathError> {
+        let found = self.open_at(path, Path::new(check(path)?), OFlags::PATH, &self.readable)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&found).map_err(|why| io_error(path, why))?.st_mode);
+        let place = real_path(&found).map_err(|source| PathError::Io { path: shown(path), source })?;
+        Ok((place, kind == FileType::Directory))
+    }
+
+    /// Returns `path` as it is shown: relative where it lies below the workspace.
+    pub fn relative<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.root.path).unwrap_or(path)
+    }
+
+    /// Opens what `path` names, below the root or one of `readable`; errors name `given`.
+    pub(super) fn open_at(
+        &self,
+        given: &str,
+        path: &Path,
+        flags: OFlags,
+        readable: &[Root],
+    ) -> Result<OwnedFd, PathError> {
+        let flags = flags | OFlags::CLOEXEC;
+        let opened = if self.restrict {
+            let mut opened = self.root.beneath(path, flags);
+            for root in readable.iter().filter(|_| path.is_absolute()) {
+                opened = opened.or_else(|why| if is_escape(why) { root.beneath(path, flags) } else { Err(why) });
+            }
+            opened
+        } else {
+            rustix::fs::openat(&self.root.folder, path, flags, Mode::empty())
+        };
+        opened.map_err(|why| match why {
+            why if self.restrict && is_escape(why) => {
+                PathError::Outside { path: shown(given), root: self.root.path.clone() }
+            }
+            Errno::NXIO | Errno::NODEV => not_regular(given, FileType::Unknown),
+            Errno::NAMETOOLONG => PathError::Bad(format!("`{}` is too long", shown(given))),
+            why => io_error(given, why),
+        })
+    }
+}
+
+impl Root {
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Self { path: real_path(&folder)?, folder })
+    }
+
+    /// Opens `path` if it leads to somewhere below the root.
+    fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match path.strip_prefix(&self.path) {
+            Ok(below) => self.open_below(below, flags),
+            Err(_) if path.is_relative() => self.open_below(path, flags),
+            Err(_) => Err(Errno::XDEV),
+        }
+        .or_else(|why| if why == Errno::XDEV { self.by_real_path(path, flags) } else { Err(why) })
+    }
+
+    /// Absolute links and other names of the root lead in too, if what they mean, opened beneath, is there.
+    fn by_real_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let look = OFlags::PATH | OFlags::CLOEXEC;
+        let found = rustix::fs::openat2(&self.folder, path, look, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+        // What is not there, or is no file system's, is as much outside as what is: no difference must tell.
+        let real = found.ok().and_then(|found| real_path(&found).ok()).ok_or(Errno::XDEV)?;
+        self.open_below(real.strip_prefix(&self.path).map_err(|_| Errno::XDEV)?, flags)
+    }
+
+    fn open_below(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match rustix::fs::openat2(&self.folder, path, flags, Mode::empty(), how) {
+                // A rename in the path's way: the kernel cannot vouch for this attempt.
+                Err(Errno::AGAIN) => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// A path that leaves is `EXDEV`; one through a magic link, such as `/proc/self/root`, is `ELOOP`.
+fn is_escape(why: Errno) -> bool {
+    matches!(why, Errno::XDEV | Errno::LOOP)
+}
+
+/// Refuses what no file can be called.
+pub(super) fn check(path: &str) -> Result<&str, PathError> {
+    let components = || Path::new(path).components();
+    let named = |what: &str| Err(PathError::Bad(format!("`{}` {what}", shown(path))));
+    match () {
+        () if path.is_empty() => Err(PathError::Bad("it is empty".into())),
+        () if path.contains('\0') => named("has a NUL byte"),
+        () if path.len() > PATH => named(&format!("is longer than {PATH} bytes")),
+        () if components().any(|one| one.as_os_str().as_bytes().len() > NAME) => {
+            named(&format!("has a name of more than {NAME} bytes"))
+        }
+        () if components().filter(|one| matches!(one, Component::Normal(_))).count() > DEPTH => {
+            named(&format!("has more than {DEPTH} levels"))
+        }
+        () => Ok(path),
+    }
+}
+
+/// Returns `path` short enough for a message, without control characters.
+pub fn shown(path: &str) -> String {
+    let mut text: String = path.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).take(200).collect();
+    if path.chars().nth(200).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+pub(super) fn io_error(path: &str, why: Errno) -> PathError {
+    PathError::Io { path: shown(path), source: why.into() }
+}
+
+pub(super) fn not_regular(path: &str, kind: FileType) -> PathError {
+    let what = match kind {
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink => "a link",
+        FileType::RegularFile | FileType::Unknown => "something that cannot be opened",
+    };
+    PathError::NotRegular { path: shown(path), what }
+}
+
+fn explain(why: Errno) -> String {
+    match why {
+        Errno::NOENT => "no such file or folder".into(),
+        Errno::ACCESS | Errno::PERM => "permission denied".into(),
+        Errno::NOTDIR => "not a folder".into(),
+        Errno::LOOP => "too many links".into(),
+        other => other.to_string(),
+    }
+}
+
+fn real_path(file: impl AsFd) -> io::Result<PathBuf> {
+    let file: BorrowedFd = file.as_fd();
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}

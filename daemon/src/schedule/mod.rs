@@ -1,0 +1,4 @@
+//! Follow-ups: when they are due, and that they fire.
+
+pub mod calendar;
+pub mod scheduler;

@@ -1,0 +1,84 @@
+//! What the machine's effects do, after they are on record; and what the actor's helpers tell it.
+
+use std::time::Duration;
+
+use nano_protocol::task::Task;
+use tokio::time::Instant;
+
+use super::actor::{Actor, News};
+use super::steering_watch::SteeringWatch;
+use super::task::Effect;
+use crate::store::StoreError;
+
+impl Actor {
+    /// Does what `effect` says beyond its record.
+    pub(super) async fn act(&mut self, effect: Effect) {
+        match effect {
+            Effect::Begin(_) => self.begin_task(),
+            Effect::Ask => self.start_model_call(),
+            Effect::Start(call) => self.start_call(call),
+            Effect::StopCall(call) => self.stop_call(call),
+            Effect::StopModel => {
+                if let Some(stop) = &self.model_stop {
+                    stop.cancel();
+                }
+            }
+            Effect::Finish(..) => self.tell_ends().await,
+            Effect::TurnBegin
+            | Effect::Open
+            | Effect::Inject(_)
+            | Effect::KeepReply
+            | Effect::Ended(..)
+            | Effect::KeepResult(_)
+            | Effect::Settle(..)
+            | Effect::TurnEnd
+            | Effect::Carry(_)
+            | Effect::Dropped(_) => {}
+        }
+    }
+
+    /// Takes what one of the helpers tells.
+    pub(super) async fn hear(&mut self, news: News) -> Result<(), StoreError> {
+        match news {
+            News::Answered(generation, answer) if generation == self.generation => self.answered(answer).await,
+            News::ModelStopped(generation) if generation == self.generation => self.model_stopped().await,
+            News::CallEnded(generation, at, outcome) if generation == self.generation => self.call_ended(at, outcome).await,
+            // Late: what it belongs to has ended without it.
+            News::Answered(..) | News::ModelStopped(_) | News::CallEnded(..) => Ok(()),
+            News::Booted(booted) => self.booted(booted).await,
+            News::SteeringFile => self.take_steering_file().await,
+        }
+    }
+
+    fn begin_task(&mut self) {
+        let agent = self.agent();
+        let record = self.turn_task.as_ref().and_then(|task| self.tasks.get(task));
+        let limit = record.and_then(|record| record.limits.timeout_ms).map(Duration::from_millis).or(agent.timeout);
+        self.deadline = limit.map(|limit| Instant::now() + limit);
+        let steering = &self.deps.config.steering;
+        if steering.enabled && agent.enable_steering && self.watch.is_none() {
+            self.watch = SteeringWatch::start(&self.deps, &self.record.session, self.news.clone());
+        }
+    }
+
+    /// Tells of ends that are on record, and ends what the tasks left running.
+    async fn tell_ends(&mut self) {
+        for task in std::mem::take(&mut self.ended) {
+            if self.turn_task.is_none() {
+                self.deadline = None;
+                self.watch = None;
+            }
+            self.end_processes(&task).await;
+            for reply in self.end_replies.remove(&task.id).unwrap_or_default() {
+                drop(reply.send(Ok(task.clone())));
+            }
+        }
+        self.answer_close();
+    }
+
+    async fn end_processes(&self, task: &Task) {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.end_task(&task.id).await;
+        }
+    }
+}

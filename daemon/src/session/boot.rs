@@ -1,0 +1,176 @@
+//! Booting, and the tool list that follows from it: wide before, exact after, from one function for every agent.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
+use nano_protocol::session::{Session, SessionState};
+use nano_protocol::tool::{Prompt, Tool as WireTool};
+use serde_json::json;
+
+use super::actor::{Actor, News, Reply};
+use super::deps::Deps;
+use crate::config::AgentConfig;
+use crate::sandbox::workspace::Workspace;
+use crate::sandbox::{BootRequest, Capabilities, Capability, Sandbox, SandboxError};
+use crate::store::record::SessionRecord;
+use crate::store::{Change, StoreError};
+use crate::tools::set::{Choice, Machine, ToolSet};
+
+/// Returns what a session is offered now: the one source of tools for every agent.
+pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
+    let session = &record.session;
+    let agent = deps.agent(&session.agent);
+    let declared = deps.booter(&session.booter).map(|booter| booter.declared()).unwrap_or_default();
+    let found = stored_capabilities(session);
+    let capabilities = if session.booted { found } else { Capabilities::Known(declared.capabilities) };
+    let machine = Machine { kind: &session.booter, booted: session.booted, capabilities: &capabilities };
+    let choice = Choice {
+        mode: session.tool_mode,
+        tools: session.tools.as_deref(),
+        enable_exec: agent.enable_exec,
+        enable_followup: agent.enable_followup,
+        skills_offered: false,
+    };
+    ToolSet::assemble(&deps.tools, &machine, &choice)
+}
+
+/// Returns the booter's parts of the prompt.
+pub fn booter_prompts(deps: &Deps, session: &Session) -> Vec<Prompt> {
+    deps.booter(&session.booter).map(|booter| booter.declared().prompts).unwrap_or_default()
+}
+
+fn stored_capabilities(session: &Session) -> Capabilities {
+    match &session.capabilities {
+        Some(words) => Capabilities::Known(words.iter().filter_map(|word| Capability::parse(word)).collect()),
+        None => Capabilities::Unknown,
+    }
+}
+
+impl Actor {
+    pub(super) fn agent(&self) -> AgentConfig {
+        self.deps.agent(&self.record.session.agent)
+    }
+
+    pub(super) fn booter_prompts(&self) -> Vec<Prompt> {
+        booter_prompts(&self.deps, &self.record.session)
+    }
+
+    /// Returns the tools of now, made once until something changes.
+    pub(super) fn offered(&mut self) -> Arc<ToolSet> {
+        self.toolset.get_or_insert_with(|| Arc::new(offered(&self.deps, &self.record))).clone()
+    }
+
+    pub(super) fn workspace(&mut self) -> Result<Arc<Workspace>, SandboxError> {
+        let (path, restrict) = (Path::new(&self.record.session.workspace), self.agent().restrict_to_workspace);
+        if self.deps.is_own_workspace(path) {
+            std::fs::create_dir_all(path).map_err(|why| SandboxError::io(path, why))?;
+        }
+        // Opened anew for each call: a workspace that was moved away or replaced is seen.
+        Workspace::open(path, restrict).map(Arc::new).map_err(|why| SandboxError::io(path, why))
+    }
+
+    /// Boots the computer, or takes it up again after a restart, unless that is under way.
+    pub(super) fn start_boot(&mut self) {
+        if std::mem::replace(&mut self.booting, true) {
+            return;
+        }
+        let session = &self.record.session;
+        let (kind, level, news) = (session.booter.clone(), session.level, self.news.clone());
+        let request = BootRequest { session: session.id.clone(), workspace: session.workspace.clone().into(), level };
+        let found = session.booted.then(|| stored_capabilities(session));
+        let deps = self.deps.clone();
+        self.deps.shutdown.spawn("boot", async move {
+            let booted = match (deps.booter(&kind), found) {
+                (Some(booter), None) => booter.boot(request).await,
+                (Some(booter), Some(found)) => booter.rejoin(request, found).await,
+                (None, _) => Err(SandboxError::Start(format!("the booter {kind} is not configured"))),
+            };
+            // The actor may be gone; then the daemon is going down.
+            drop(news.send(News::Booted(booted)).await);
+        });
+    }
+
+    /// Takes the booted computer: what it can do is recorded, then the waiting calls start.
+    pub(super) async fn booted(&mut self, booted: Result<Arc<dyn Sandbox>, SandboxError>) -> Result<(), StoreError> {
+        self.booting = false;
+        let waiting = std::mem::take(&mut self.awaiting_boot);
+        match booted {
+            Ok(sandbox) => {
+                self.sandbox = Some(sandbox.clone());
+                if !self.record.session.booted {
+                    self.record_boot(sandbox.capabilities()).await?;
+                }
+                for reply in self.boot_replies.drain(..) {
+                    drop(reply.send(Ok(self.record.session.clone())));
+                }
+                for at in waiting {
+                    self.start_call(at);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                for reply in self.boot_replies.drain(..) {
+                    drop(reply.send(Err(RpcError::new(ErrorKind::Unavailable, error.to_string()))));
+                }
+                let text = error.to_string();
+                for at in waiting {
+                    self.call_ended(at, Err(SandboxError::Start(text.clone()).into())).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn record_boot(&mut self, found: &Capabilities) -> Result<(), StoreError> {
+        let words = |set: &BTreeSet<Capability>| set.iter().map(|one| one.as_str().to_owned()).collect();
+        let session = &mut self.record.session;
+        session.booted = true;
+        session.capabilities = match found {
+            Capabilities::Known(set) => Some(words(set)),
+            Capabilities::Unknown => None,
+        };
+        session.updated_at = self.deps.clock.now();
+        let mut changes = Vec::new();
+        changes.extend(refresh_tools(&self.deps, &mut self.record).map(|data| self.draft(EventType::SessionToolsChanged, data)));
+        changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));
+        changes.push(Change::session(&self.record));
+        // The calls of this turn still mean the old list; the next request gets the new one.
+        self.toolset = None;
+        self.commit(changes).await.map(|_| ())
+    }
+
+    pub(super) async fn boot_for(&mut self, reply: Reply<Session>) -> Result<(), StoreError> {
+        if self.sandbox.is_some() || self.record.session.booted {
+            drop(reply.send(Ok(self.record.session.clone())));
+        } else {
+            self.boot_replies.push(reply);
+            self.start_boot();
+        }
+        Ok(())
+    }
+
+    /// Gives the computer back where nobody will come for it again.
+    pub(super) async fn free_sandbox(&mut self) {
+        let over = self.record.ephemeral || self.record.session.state == SessionState::Closed;
+        if let Some(sandbox) = self.sandbox.take().filter(|_| over) {
+            sandbox.shutdown().await;
+        }
+    }
+}
+
+/// Brings a record's tool list up to date; returns what changed, if anything did.
+pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord) -> Option<serde_json::Value> {
+    let set = offered(deps, record);
+    let (tools, exact) = (set.wire(), set.exact);
+    if record.tools == tools && record.exact == exact {
+        return None;
+    }
+    let names = |tools: &[WireTool]| tools.iter().map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
+    let (old, new) = (names(&record.tools), names(&tools));
+    (record.tools, record.exact, record.revision) = (tools, exact, record.revision + 1);
+    let (added, removed): (Vec<_>, Vec<_>) = (new.difference(&old).collect(), old.difference(&new).collect());
+    Some(json!({"added": added, "removed": removed, "revision": record.revision}))
+}

@@ -1,0 +1,95 @@
+//! What every session stands on; made once at assembly.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
+use nano_protocol::id::SessionId;
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::config::{AgentConfig, Config};
+use crate::model::catalog::Catalog;
+use crate::sandbox::Booter;
+use crate::session::event_log::EventLog;
+use crate::shutdown::Shutdown;
+use crate::store::record::Draft;
+use crate::store::{Change, Commit, Store, StoreError};
+use crate::tools::Tool;
+
+/// What every session stands on.
+pub struct Deps {
+    /// Everything that must not be forgotten.
+    pub store: Store,
+    /// What happened.
+    pub events: EventLog,
+    /// Time and ids.
+    pub clock: Clock,
+    /// What was configured.
+    pub config: Config,
+    /// Models that can be spoken to; replaced when one is found later.
+    pub models: Mutex<Arc<Catalog>>,
+    /// Every registered tool.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Every kind of computer.
+    pub booters: Vec<Arc<dyn Booter>>,
+    /// The daemon's end.
+    pub shutdown: Shutdown,
+    /// The state directory.
+    pub state: PathBuf,
+    /// Sessions with a running task, by workspace, the first one first: it takes the steering file.
+    pub at_work: Mutex<HashMap<PathBuf, Vec<SessionId>>>,
+}
+
+impl Deps {
+    /// Returns the agent profile, or the default one where it has gone from the config.
+    pub fn agent(&self, name: &str) -> AgentConfig {
+        let agents = &self.config.agents;
+        agents.get(name).or_else(|| agents.get("default")).cloned().unwrap_or_default()
+    }
+
+    /// Returns the booter of this kind.
+    pub fn booter(&self, kind: &str) -> Option<&Arc<dyn Booter>> {
+        self.booters.iter().find(|booter| booter.kind() == kind)
+    }
+
+    /// Returns the models of now.
+    pub fn models(&self) -> Arc<Catalog> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the folder for a session's long outputs.
+    pub fn spill(&self, session: &SessionId) -> PathBuf {
+        self.state.join("spill").join(session.as_str())
+    }
+
+    /// Returns the folder of a session that was given none.
+    pub fn own_workspace(&self, session: &str) -> PathBuf {
+        self.state.join("workspaces").join(session)
+    }
+
+    /// Tells whether a workspace is one that this daemon made.
+    pub fn is_own_workspace(&self, workspace: &Path) -> bool {
+        workspace.starts_with(self.state.join("workspaces"))
+    }
+
+    /// Records a lone event.
+    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Value) -> Result<(), StoreError> {
+        let draft = Draft { session, task: None, kind, data };
+        self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
+    }
+
+    /// Ends the daemon because the store does not serve any more.
+    pub fn store_failed(&self, error: &StoreError) -> RpcError {
+        tracing::error!(%error, "the store failed; the daemon ends");
+        self.shutdown.begin(std::time::Duration::ZERO);
+        unavailable(error)
+    }
+}
+
+/// Turns a store error into what a caller reads.
+pub fn unavailable(error: &StoreError) -> RpcError {
+    RpcError::new(ErrorKind::Unavailable, error.to_string()).hint("see the daemon's log")
+}

@@ -1,0 +1,135 @@
+//! The event log: the newest numbered events in memory, the store as archive, and a losable side channel for deltas.
+//!
+//! Readers pull from a cursor, so a slow one reads longer and never holds up a session. What is published here is
+//! durable already: `seen_implies_durable`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nano_protocol::event::{Event, EventType};
+use nano_protocol::id::{SessionId, TaskId};
+use serde_json::value::RawValue;
+use tokio::sync::{broadcast, watch};
+
+use crate::store::{Store, StoreError};
+
+/// How many bytes of events stay in memory.
+const RING_BYTES: usize = 4 * 1024 * 1024;
+/// How many deltas a slow reader may lag before it loses some.
+const DELTAS: usize = 1024;
+
+/// An event with its JSON text, encoded once for all readers.
+pub struct Published {
+    /// The event without its data.
+    pub seq: u64,
+    /// The session it happened in.
+    pub session: Option<SessionId>,
+    /// The task it happened in.
+    pub task: Option<TaskId>,
+    /// What happened.
+    pub kind: EventType,
+    /// The whole event.
+    pub json: Box<RawValue>,
+}
+
+impl Published {
+    fn new(event: &Event) -> Option<Arc<Self>> {
+        let json = serde_json::value::to_raw_value(event).ok()?;
+        let (session, task) = (event.session.clone(), event.task.clone());
+        Some(Arc::new(Self { seq: event.seq.unwrap_or(0), session, task, kind: event.kind, json }))
+    }
+}
+
+#[derive(Default)]
+struct Ring {
+    events: VecDeque<Arc<Published>>,
+    bytes: usize,
+    /// Every number above this one is in the ring.
+    floor: u64,
+}
+
+struct Inner {
+    ring: Mutex<Ring>,
+    head: watch::Sender<u64>,
+    deltas: broadcast::Sender<Arc<Published>>,
+}
+
+/// The log; clones share it.
+#[derive(Clone)]
+pub struct EventLog {
+    inner: Arc<Inner>,
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        let inner = Inner {
+            ring: Mutex::default(),
+            head: watch::Sender::new(0),
+            deltas: broadcast::Sender::new(DELTAS),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+}
+
+impl EventLog {
+    /// Starts behind `head`: what came before is in the store.
+    pub fn start(&self, head: u64) {
+        self.ring(|ring| ring.floor = head);
+        self.inner.head.send_replace(head);
+    }
+
+    /// Takes events that are durable, in order of their numbers.
+    pub fn publish(&self, events: &[Arc<Event>]) {
+        let Some(last) = events.last().and_then(|event| event.seq) else { return };
+        self.ring(|ring| {
+            for event in events.iter().filter_map(|event| Published::new(event)) {
+                ring.bytes += event.json.get().len();
+                ring.events.push_back(event);
+            }
+            while ring.bytes > RING_BYTES {
+                let Some(oldest) = ring.events.pop_front() else { break };
+                ring.bytes -= oldest.json.get().len();
+                ring.floor = oldest.seq;
+            }
+        });
+        self.inner.head.send_replace(last);
+    }
+
+    /// Sends a piece of a reply or of output to who listens now.
+    pub fn delta(&self, event: &Event) {
+        if self.inner.deltas.receiver_count() > 0
+            && let Some(event) = Published::new(event)
+        {
+            // Nobody listening any more is no error.
+            drop(self.inner.deltas.send(event));
+        }
+    }
+
+    /// Returns the newest number, and a receiver that tells when it grows.
+    pub fn head(&self) -> watch::Receiver<u64> {
+        self.inner.head.subscribe()
+    }
+
+    /// Returns a receiver of deltas from now on.
+    pub fn deltas(&self) -> broadcast::Receiver<Arc<Published>> {
+        self.inner.deltas.subscribe()
+    }
+
+    /// Returns events with a number above `after`, oldest first, at most `limit`.
+    pub fn read(&self, store: &Store, after: u64, limit: usize) -> Result<Vec<Arc<Published>>, StoreError> {
+        let recent = self.ring(|ring| {
+            (after >= ring.floor).then(|| {
+                let from = ring.events.partition_point(|event| event.seq <= after);
+                ring.events.iter().skip(from).take(limit).cloned().collect()
+            })
+        });
+        match recent {
+            Some(events) => Ok(events),
+            None => Ok(store.events(after, limit)?.iter().filter_map(Published::new).collect()),
+        }
+    }
+
+    fn ring<T>(&self, with: impl FnOnce(&mut Ring) -> T) -> T {
+        with(&mut self.inner.ring.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

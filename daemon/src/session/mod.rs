@@ -1,0 +1,23 @@
+//! Sessions: the double loop, its transcript, its queue, its steering.
+//!
+//! [`registry`] knows every session and wakes the [`actor`] of the one that has something to do. The actor owns the
+//! session while it lives: it feeds the pure [`task`] machine, writes what the machine says in one commit, and only
+//! then acts. Reading needs no actor: the store has it all.
+
+mod actor;
+pub mod admission;
+mod batch;
+mod boot;
+mod call;
+pub mod deps;
+pub mod event_log;
+mod ledger;
+pub mod prompt;
+pub mod registry;
+mod restore;
+pub mod steering_file;
+mod steering_watch;
+pub mod task;
+pub mod transcript;
+mod turn;
+pub mod view;

@@ -1,0 +1,262 @@
+//! The registry: every session by id and name, and the inbox of those whose actor lives.
+//!
+//! Its map is the only lock that sessions share. An actor is started by the first command for it and retires when it
+//! has nothing to do, so ten thousand sleeping sessions cost an index entry each.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
+use nano_protocol::id::{SessionId, SessionRef};
+use nano_protocol::session::{Session, SessionState};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use super::actor::{Command, Reply};
+use super::deps::{Deps, unavailable};
+use super::restore::restore;
+use crate::store::record::SessionRecord;
+use crate::store::{Change, Commit, Key, StoreError};
+
+/// How many commands may wait for an actor; more wait at the socket.
+const INBOX: usize = 256;
+
+struct Entry {
+    owner: u32,
+    inbox: Option<mpsc::Sender<Command>>,
+}
+
+#[derive(Default)]
+struct Index {
+    sessions: BTreeMap<SessionId, Entry>,
+    /// Names of open sessions.
+    names: HashMap<String, SessionId>,
+}
+
+/// The registry; clones share it.
+#[derive(Clone)]
+pub struct Registry {
+    deps: Arc<Deps>,
+    index: Arc<Mutex<Index>>,
+    /// The uid whose sessions and everybody's it sees.
+    admin: u32,
+}
+
+impl Registry {
+    /// Reads the sessions of the store; [`Registry::wake`] then takes up their work.
+    pub fn load(deps: Arc<Deps>) -> Result<Self, StoreError> {
+        let registry = Self { deps, index: Arc::default(), admin: rustix::process::geteuid().as_raw() };
+        let mut after: Option<Key> = None;
+        loop {
+            let page: Vec<SessionRecord> = registry.deps.store.scan(&Key::all(b's'), after.as_ref(), 256)?;
+            let Some(last) = page.last() else { break };
+            after = Some(Key::session(&last.session.id));
+            page.iter().for_each(|record| registry.note(&record.session));
+        }
+        Ok(registry)
+    }
+
+    /// Returns what sessions stand on.
+    pub fn deps(&self) -> &Arc<Deps> {
+        &self.deps
+    }
+
+    /// Wakes every session that had something to do when the daemon ended.
+    pub async fn wake(&self) -> Result<(), StoreError> {
+        let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
+        for id in ids {
+            let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id))?;
+            let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
+            let work = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
+            if work || record.is_some_and(|record| busy(record.session.state)) {
+                // An actor that cannot start has said so in the log; the others go on.
+                drop(self.send(&id, Command::Wake).await);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether `uid` may see everybody's sessions and end the daemon.
+    pub fn is_admin(&self, uid: u32) -> bool {
+        uid == 0 || uid == self.admin
+    }
+
+    /// Returns the session that `uid` means.
+    pub fn find(&self, uid: u32, session: &SessionRef) -> Result<SessionId, RpcError> {
+        let index = self.lock();
+        let sees = |entry: &Entry| entry.owner == uid || self.is_admin(uid);
+        if let Some(id) = index.names.get(&session.0).filter(|id| index.sessions.get(id).is_some_and(sees)) {
+            return Ok(id.clone());
+        }
+        let from = SessionId(session.0.clone());
+        let inside = index.sessions.range((Bound::Included(&from), Bound::Unbounded));
+        let known: Vec<&SessionId> = inside
+            .take_while(|(id, _)| !from.0.is_empty() && id.0.starts_with(&from.0))
+            .filter(|(_, entry)| sees(entry))
+            .map(|(id, _)| id)
+            .take(6)
+            .collect();
+        match known.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => Err(RpcError::new(ErrorKind::NotFound, format!("there is no session {}", session.0))
+                .hint("nanoctl sessions lists what there is")),
+            [exact, ..] if **exact == from => Ok((*exact).clone()),
+            many => {
+                let names: Vec<&str> = many.iter().map(|id| id.as_str()).collect();
+                let message = format!("{} may be any of {}", session.0, names.join(", "));
+                Err(RpcError::new(ErrorKind::InvalidParams, message))
+            }
+        }
+    }
+
+    /// Tells whether `uid` may see this session.
+    pub fn sees(&self, uid: u32, session: &SessionId) -> bool {
+        self.is_admin(uid) || self.lock().sessions.get(session).is_some_and(|entry| entry.owner == uid)
+    }
+
+    /// Reserves the name and records a new session with `with`.
+    pub async fn create(&self, mut record: SessionRecord, with: Vec<Change>) -> Result<SessionRecord, RpcError> {
+        let session = &record.session;
+        if let Some(name) = &session.name {
+            let mut index = self.lock();
+            if let Some(id) = index.names.get(name) {
+                let message = format!("the name {name} is taken by session {id}");
+                return Err(RpcError::new(ErrorKind::Conflict, message).hint("use another name, or close that session"));
+            }
+            index.names.insert(name.clone(), session.id.clone());
+        }
+        drop(super::boot::refresh_tools(&self.deps, &mut record));
+        let session = &record.session;
+        let data = json!({"session": session});
+        let created = crate::store::record::Draft {
+            session: Some(session.id.clone()),
+            task: None,
+            kind: EventType::SessionCreated,
+            data,
+        };
+        let changes = [vec![Change::session(&record), Change::Event(created)], with].concat();
+        let commit = self.deps.store.commit(Commit { owner: Some(session.owner), changes }).await;
+        if let Err(error) = commit {
+            session.name.iter().for_each(|name| drop(self.lock().names.remove(name)));
+            return Err(self.deps.store_failed(&error));
+        }
+        self.note(session);
+        Ok(record)
+    }
+
+    /// Removes a session that is closed, with all that it had.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), RpcError> {
+        let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
+        let mut changes: Vec<Change> =
+            tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
+        changes.extend(b"muowc".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
+        changes.push(Change::Delete(Key::session(id)));
+        let commit = Commit { owner: None, changes };
+        self.deps.store.commit(commit).await.map_err(|error| self.deps.store_failed(&error))?;
+        self.lock().sessions.remove(id);
+        Ok(())
+    }
+
+    /// Hands a command to the session's actor, starting it where it sleeps.
+    pub async fn send(&self, id: &SessionId, mut command: Command) -> Result<(), RpcError> {
+        loop {
+            let inbox = self.inbox(id)?;
+            match inbox.send(command).await {
+                Ok(()) => return Ok(()),
+                // It retired between the two lines: start it again.
+                Err(back) => command = back.0,
+            }
+            if self.deps.shutdown.stopping().is_cancelled() {
+                return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"));
+            }
+        }
+    }
+
+    /// Hands over a command that `make` builds around a reply, and waits for that.
+    pub async fn ask<T>(&self, id: &SessionId, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, RpcError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(id, make(reply)).await?;
+        answer.await.unwrap_or_else(|_| {
+            let message = "the session ended before it could answer; whether it took the request is unknown";
+            let kind = if self.deps.shutdown.stopping().is_cancelled() { ErrorKind::ShuttingDown } else { ErrorKind::Unavailable };
+            Err(RpcError::new(kind, message).hint("ask again with the same idempotency key"))
+        })
+    }
+
+    fn inbox(&self, id: &SessionId) -> Result<mpsc::Sender<Command>, RpcError> {
+        let mut index = self.lock();
+        let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no session {id}"));
+        let entry = index.sessions.get_mut(id).ok_or_else(gone)?;
+        if let Some(inbox) = entry.inbox.as_ref().filter(|inbox| !inbox.is_closed()) {
+            return Ok(inbox.clone());
+        }
+        if self.deps.shutdown.stopping().is_cancelled() {
+            return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"));
+        }
+        let (inbox, commands) = mpsc::channel(INBOX);
+        entry.inbox = Some(inbox.clone());
+        let (registry, id) = (self.clone(), id.clone());
+        self.deps.shutdown.spawn("session", async move { registry.live(id, commands).await });
+        Ok(inbox)
+    }
+
+    /// Lives as long as the session's actor.
+    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>) {
+        let (news, heard) = mpsc::channel(INBOX);
+        let registry = self.clone();
+        let session = id.clone();
+        // On a task of its own: a panic ends this session's actor and no other.
+        let ended = tokio::spawn(async move {
+            match restore(&registry.deps, &registry, &session, news).await? {
+                Some(actor) => actor.run(commands, heard).await,
+                None => Ok(()),
+            }
+        });
+        match ended.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => drop(self.deps.store_failed(&error)),
+            Err(panic) => {
+                tracing::error!(session = %id, %panic, "a session's actor panicked; it is restored at its next command");
+                let data = json!({"message": "the session's actor panicked; it is restored at its next command"});
+                drop(self.deps.record(Some(id), EventType::Warning, data).await);
+            }
+        }
+    }
+
+    /// Lets an actor go that has nothing to do, unless a command has just arrived.
+    pub(super) fn retire(&self, id: &SessionId, inbox: &mpsc::Receiver<Command>) -> bool {
+        let mut index = self.lock();
+        let Some(entry) = index.sessions.get_mut(id) else { return true };
+        // One sender is the index's own: nobody is about to send, and who comes next needs this lock first.
+        let quiet = inbox.is_empty() && inbox.sender_strong_count() == 1;
+        if quiet {
+            entry.inbox = None;
+        }
+        quiet
+    }
+
+    /// Frees the name of a session that was closed.
+    pub(super) fn note_closed(&self, session: &Session) {
+        let mut index = self.lock();
+        if let Some(name) = &session.name
+            && index.names.get(name) == Some(&session.id)
+        {
+            index.names.remove(name);
+        }
+    }
+
+    fn note(&self, session: &Session) {
+        let mut index = self.lock();
+        let open = session.state != SessionState::Closed;
+        if let Some(name) = session.name.as_ref().filter(|_| open) {
+            index.names.insert(name.clone(), session.id.clone());
+        }
+        index.sessions.insert(session.id.clone(), Entry { owner: session.owner, inbox: None });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,186 @@
+//! One model call: the request, retries and fallbacks, and its way back to the actor.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nano_protocol::event::{Event, EventType};
+use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::message::Role;
+use nano_protocol::task::{TaskError, Usage};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::actor::{Actor, KeptReply, News, OpenCall};
+use super::deps::Deps;
+use super::task::{Input, Reply};
+use super::{admission, prompt, transcript};
+use crate::model::catalog::Catalog;
+use crate::model::{Answer, Class, Delta, Finish, ProviderError, Request, retry};
+use crate::store::record::Draft;
+use crate::store::{Change, Commit, StoreError};
+
+impl Actor {
+    /// Starts the model call of the turn that was just recorded.
+    pub(super) fn start_model_call(&mut self) {
+        self.generation += 1;
+        let toolset = self.offered();
+        let tools = toolset.wire();
+        let parts = prompt::parts(&self.agent().system_prompt, self.booter_prompts(), &tools);
+        let request = Request {
+            system: prompt::assembled(&parts),
+            messages: transcript::project(&self.transcript),
+            tools,
+            replies: self.transcript.iter().filter(|message| message.role == Role::Assistant).count(),
+        };
+        self.toolset = Some(toolset);
+        let stop = CancellationToken::new();
+        self.model_stop = Some(stop.clone());
+        self.partial = Arc::default();
+        let call = ModelCall {
+            deps: self.deps.clone(),
+            session: self.record.session.id.clone(),
+            task: self.turn_task.clone(),
+            model: self.record.session.model.clone(),
+            partial: self.partial.clone(),
+            request,
+        };
+        let (news, generation) = (self.news.clone(), self.generation);
+        self.deps.shutdown.spawn("model-call", async move {
+            let answered = tokio::select! {
+                biased;
+                () = stop.cancelled() => News::ModelStopped(generation),
+                answer = call.make() => News::Answered(generation, answer),
+            };
+            // The actor may be gone; then nobody needs it.
+            drop(news.send(answered).await);
+        });
+    }
+
+    /// Takes the model's answer, or why there is none.
+    pub(super) async fn answered(&mut self, answer: Result<Answer, ProviderError>) -> Result<(), StoreError> {
+        self.model_stop = None;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.failure = Some(TaskError { kind: "model".into(), message: error.message });
+                return self.feed(Input::ModelFailed).await;
+            }
+        };
+        let answer = self.priced(answer);
+        let toolset = self.offered();
+        let reply = Reply {
+            calls: answer.calls.iter().map(|call| toolset.get(&call.name).is_none_or(|tool| tool.spec().read_only)).collect(),
+            cut: answer.finish == Finish::Length,
+            over_budget: self.over_budget_with(&answer.usage),
+        };
+        self.open = answer.calls.iter().map(|call| OpenCall { call: call.clone(), result: None, stop: None }).collect();
+        self.reply = Some(KeptReply { answer, partial: false });
+        self.feed(Input::Replied(reply)).await
+    }
+
+    /// Takes what came of a reply that was stopped.
+    pub(super) async fn model_stopped(&mut self) -> Result<(), StoreError> {
+        self.model_stop = None;
+        let text = std::mem::take(&mut *self.partial.lock().unwrap_or_else(PoisonError::into_inner));
+        let answer = Answer { text, calls: Vec::new(), finish: Finish::Done, usage: Usage::default() };
+        self.reply = Some(KeptReply { answer, partial: true });
+        self.feed(Input::ModelStopped).await
+    }
+
+    /// Makes call ids unique in the session, and puts a price on the reply.
+    fn priced(&self, mut answer: Answer) -> Answer {
+        answer.usage.cost = self.deps.models().cost(&self.record.session.model, &answer.usage);
+        let taken = |id: &str| self.transcript.iter().any(|message| message.tool_calls.iter().any(|call| call.id == id));
+        for call in answer.calls.iter_mut().filter(|call| taken(&call.id)) {
+            call.id = format!("call_{}", self.deps.clock.ulid());
+        }
+        answer
+    }
+
+    fn over_budget_with(&self, usage: &Usage) -> bool {
+        let Some(mut record) = self.turn_task.as_ref().and_then(|task| self.tasks.get(task)).cloned() else { return false };
+        record.task.usage.add(usage);
+        admission::over_budget(&record, &self.agent())
+    }
+}
+
+struct ModelCall {
+    deps: Arc<Deps>,
+    session: SessionId,
+    task: Option<TaskId>,
+    model: String,
+    partial: Arc<Mutex<String>>,
+    request: Request,
+}
+
+impl ModelCall {
+    /// Asks the model, again where that may help, then its fallbacks.
+    async fn make(&self) -> Result<Answer, ProviderError> {
+        let models = self.deps.models();
+        let mut last = None;
+        for name in models.chain(&self.model) {
+            if last.is_some() {
+                self.record(EventType::ModelFallback, json!({"model": name})).await;
+            }
+            match self.ask(&models, &name).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => last = Some(error),
+            }
+        }
+        let unknown = || format!("model {} is not configured; nanoctl models lists what there is", self.model);
+        Err(last.unwrap_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None }))
+    }
+
+    async fn ask(&self, models: &Catalog, name: &str) -> Result<Answer, ProviderError> {
+        let unknown = || format!("model {name} is not configured; nanoctl models lists what there is");
+        let provider = models.get(name);
+        let provider = provider.ok_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None })?;
+        let mut attempt = 0;
+        loop {
+            self.partial().clear();
+            let sink = |delta: Delta| self.take(delta);
+            let error = match provider.stream(&self.request, &sink).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(delay) = retry::delay(attempt, &error, self.jitter()) else { return Err(error) };
+            attempt += 1;
+            let data = json!({"attempt": attempt, "delay_ms": millis(delay), "error": error.message});
+            self.record(EventType::ModelRetry, data).await;
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    fn take(&self, delta: Delta) {
+        let (kind, text) = match delta {
+            Delta::Text(text) => {
+                self.partial().push_str(&text);
+                (EventType::TextDelta, text)
+            }
+            Delta::Reasoning(text) => (EventType::ReasoningDelta, text),
+        };
+        let (session, task) = (Some(self.session.clone()), self.task.clone());
+        let at = self.deps.clock.now();
+        self.deps.events.delta(&Event { seq: None, session, task, at, kind, data: json!({"text": text}) });
+    }
+
+    async fn record(&self, kind: EventType, data: serde_json::Value) {
+        let draft = Draft { session: Some(self.session.clone()), task: self.task.clone(), kind, data };
+        // A store that fails here fails the actor's next commit, which ends it.
+        drop(self.deps.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await);
+    }
+
+    fn partial(&self) -> std::sync::MutexGuard<'_, String> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a number from 0 to 1 that differs between sessions and moments: the random end of a fresh id.
+    fn jitter(&self) -> f64 {
+        let digits = self.deps.clock.ulid();
+        f64::from(digits.bytes().rev().take(2).fold(0_u32, |sum, byte| sum * 64 + u32::from(byte) % 64)) / 4096.0
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,36 @@
+//! What a session shows without being woken: its tools, its prompts.
+
+use nano_protocol::session::{SessionPrompts, SessionTools};
+
+use super::boot::{booter_prompts, offered};
+use super::deps::Deps;
+use super::prompt;
+use crate::store::record::SessionRecord;
+
+pub use super::boot::refresh_tools;
+
+/// Returns the list that the model gets, and what it does not get.
+pub fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
+    let session = &record.session;
+    let set = offered(deps, record);
+    SessionTools {
+        session: session.id.clone(),
+        booter: session.booter.clone(),
+        booted: session.booted,
+        exact: set.exact,
+        capabilities: session.capabilities.clone(),
+        revision: record.revision,
+        tools: set.wire(),
+        withheld: set.withheld,
+    }
+}
+
+/// Returns the prompt in its parts and as the model gets it.
+pub fn prompts(deps: &Deps, record: &SessionRecord) -> SessionPrompts {
+    let session = &record.session;
+    let set = offered(deps, record);
+    let persona = deps.agent(&session.agent).system_prompt;
+    let prompts = prompt::parts(&persona, booter_prompts(deps, session), &set.wire());
+    let assembled = prompt::assembled(&prompts);
+    SessionPrompts { session: session.id.clone(), booted: session.booted, exact: set.exact, prompts, assembled }
+}

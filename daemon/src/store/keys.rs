@@ -1,0 +1,87 @@
+//! Keys: one letter for the kind, then parts that sort as the records should.
+
+use nano_protocol::id::{FollowupId, SessionId, TaskId};
+use nano_protocol::time::Timestamp;
+
+/// Where a record lies.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key(pub(super) Vec<u8>);
+
+fn join(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut key = vec![kind];
+    for part in parts {
+        key.push(b'/');
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+impl Key {
+    /// A session.
+    pub fn session(id: &SessionId) -> Self {
+        Self(join(b's', &[id.0.as_bytes()]))
+    }
+    /// A message, by its number.
+    pub fn message(session: &SessionId, seq: u64) -> Self {
+        Self(join(b'm', &[session.0.as_bytes(), &seq.to_be_bytes()]))
+    }
+    /// A task.
+    pub fn task(id: &TaskId) -> Self {
+        Self(join(b't', &[id.0.as_bytes()]))
+    }
+    /// The fact that a session has a task.
+    pub fn session_task(session: &SessionId, task: &TaskId) -> Self {
+        Self(join(b'u', &[session.0.as_bytes(), task.0.as_bytes()]))
+    }
+    /// The fact that a task of a session has not ended.
+    pub fn open_task(session: &SessionId, task: &TaskId) -> Self {
+        Self(join(b'o', &[session.0.as_bytes(), task.0.as_bytes()]))
+    }
+    /// A steering message that waits, by its place.
+    pub fn steering(session: &SessionId, place: u64) -> Self {
+        Self(join(b'w', &[session.0.as_bytes(), &place.to_be_bytes()]))
+    }
+    /// A call that is not closed yet, by its place in the reply.
+    pub fn call(session: &SessionId, place: usize) -> Self {
+        Self(join(b'c', &[session.0.as_bytes(), &(place as u64).to_be_bytes()]))
+    }
+    /// How far the steering file of a workspace has been taken.
+    pub fn position(workspace: &str) -> Self {
+        Self(join(b'p', &[workspace.as_bytes()]))
+    }
+    /// A follow-up.
+    pub fn followup(id: &FollowupId) -> Self {
+        Self(join(b'f', &[id.0.as_bytes()]))
+    }
+    /// A slot of a follow-up that fired, was missed or skipped.
+    pub fn slot(id: &FollowupId, slot: Timestamp) -> Self {
+        Self(join(b'r', &[id.0.as_bytes(), &slot.0.to_be_bytes()]))
+    }
+    /// An event, by its number.
+    pub fn event(seq: u64) -> Self {
+        Self(join(b'e', &[&seq.to_be_bytes()]))
+    }
+    /// An idempotency key of a caller and method.
+    pub fn idempotency(uid: u32, method: &str, key: &str) -> Self {
+        Self(join(b'k', &[&uid.to_be_bytes(), method.as_bytes(), key.as_bytes()]))
+    }
+    /// A fact about the store itself.
+    pub fn meta(name: &str) -> Self {
+        Self(join(b'!', &[name.as_bytes()]))
+    }
+
+    /// Every record of a kind: `s`, `t`, `f`, `e`, `k`.
+    pub fn all(kind: u8) -> Self {
+        Self(vec![kind, b'/'])
+    }
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c` of a session, `r` of a follow-up.
+    pub fn below(kind: u8, owner: &str) -> Self {
+        Self(join(kind, &[owner.as_bytes(), b""]))
+    }
+
+    /// Returns the last part as text, such as the id of a task.
+    pub(super) fn last_part(bytes: &[u8]) -> &str {
+        let at = bytes.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+        bytes.get(at..).and_then(|part| std::str::from_utf8(part).ok()).unwrap_or("")
+    }
+}

@@ -1,0 +1,157 @@
+//! The store: everything the daemon must not forget, in sled, behind one writer.
+//!
+//! It promises that a [`Commit`] is there whole or not at all, that its answer leaves only after the disk has it, and
+//! that events are numbered and published in the order they became durable (`seen_implies_durable`). `sled` is named
+//! in this folder and nowhere else: its `flush` does not survive a power cut on Linux, so the writer syncs the file
+//! itself, and a store that does not open is never started afresh.
+
+mod keys;
+mod open;
+mod reader;
+pub mod record;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nano_protocol::event::Event;
+use nano_protocol::id::SessionId;
+use nano_protocol::message::Message;
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+
+pub use keys::Key;
+use record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
+
+/// The schema this version writes; a newer one is refused untouched.
+pub const SCHEMA: u32 = 1;
+
+/// Why the store does not serve.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Another daemon holds the folder.
+    #[error("{} is held by another nanod, pid {pid}", path.display())]
+    Held {
+        /// The folder.
+        path: PathBuf,
+        /// The holder, as it wrote itself down.
+        pid: String,
+    },
+    /// A newer version wrote it.
+    #[error("{} was written by a newer nanod (schema {found}, this one knows {SCHEMA}); it was left untouched", path.display())]
+    Newer {
+        /// The folder.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// It cannot be opened.
+    #[error("the store in {} cannot be opened: {why}; it was left as it is", path.display())]
+    Open {
+        /// The folder.
+        path: PathBuf,
+        /// What sled or the system says.
+        why: String,
+    },
+    /// A write or sync failed: nothing more is accepted.
+    #[error("the store takes nothing more: {0}")]
+    Failed(String),
+    /// A record cannot be read.
+    #[error("a stored record is damaged: {0}")]
+    Damaged(String),
+}
+
+/// One change of a commit.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Writes a record.
+    Put(Key, Vec<u8>),
+    /// Removes a record.
+    Delete(Key),
+    /// Removes every record below a key.
+    DeleteAll(Key),
+    /// Numbers and records an event.
+    Event(Draft),
+    /// Numbers a message by its `message.added` event and records both.
+    Message(SessionId, Box<Message>),
+    /// Numbers a task by its `task.queued` event and records both.
+    Queued(Box<TaskRecord>),
+}
+
+impl Change {
+    /// Writes any record as JSON.
+    pub fn put(key: Key, record: &impl Serialize) -> Self {
+        // The records are structs with text keys: they always encode.
+        Self::Put(key, serde_json::to_vec(record).unwrap_or_default())
+    }
+    /// Writes a session.
+    pub fn session(record: &SessionRecord) -> Self {
+        Self::put(Key::session(&record.session.id), record)
+    }
+    /// Writes a task that has its number.
+    pub fn task(record: &TaskRecord) -> Self {
+        Self::put(Key::task(&record.task.id), record)
+    }
+    /// Writes a waiting steering message.
+    pub fn steering(session: &SessionId, record: &SteeringRecord) -> Self {
+        Self::put(Key::steering(session, record.place), record)
+    }
+}
+
+/// Changes that are made together or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// The uid on whose behalf; none: the daemon's own.
+    pub owner: Option<u32>,
+    /// In order.
+    pub changes: Vec<Change>,
+}
+
+/// What a commit came to: its events, numbered, in order.
+pub type Receipt = Vec<Arc<Event>>;
+
+/// Told of events after they are durable, in order of their numbers; must not block.
+pub type Publish = Box<dyn Fn(&[Arc<Event>]) + Send>;
+
+struct Request {
+    commit: Commit,
+    reply: oneshot::Sender<Result<Receipt, StoreError>>,
+}
+
+/// A handle to the store; clones share it.
+#[derive(Clone)]
+pub struct Store {
+    db: sled::Db,
+    inbox: mpsc::Sender<Request>,
+    path: Arc<Path>,
+    opened: Opened,
+}
+
+/// What was found at opening.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened {
+    /// Counts the openings of this store.
+    pub epoch: u64,
+    /// The newest event number at opening.
+    pub head: u64,
+}
+
+impl Store {
+    /// Makes the changes of `commit` durable, all or nothing. Dropping the future does not take the commit back.
+    pub async fn commit(&self, commit: Commit) -> Result<Receipt, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || StoreError::Failed("its writer has ended".into());
+        self.inbox.send(Request { commit, reply }).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Returns what was found at opening.
+    pub fn opened(&self) -> Opened {
+        self.opened
+    }
+
+    /// Returns the store's folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

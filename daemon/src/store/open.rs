@@ -1,0 +1,100 @@
+//! Opening: the folder's lock, start-up hygiene, the schema, and the writer's start.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::sync::mpsc;
+
+use super::{Key, Opened, Publish, SCHEMA, Store, StoreError, writer};
+
+/// The state directory, held against other daemons while this lives.
+pub struct StateLock {
+    _file: File,
+}
+
+/// Makes the state directory where it is missing and holds it, or names who does.
+pub fn lock(state: &Path) -> Result<StateLock, StoreError> {
+    let failed = |why: std::io::Error| StoreError::Open { path: state.to_owned(), why: why.to_string() };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
+    let path = state.join("lock");
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut pid = String::new();
+        // An empty answer is answer enough: the holder is just starting.
+        file.read_to_string(&mut pid).map_err(failed)?;
+        return Err(StoreError::Held { path: state.to_owned(), pid: pid.trim().to_owned() });
+    }
+    file.set_len(0).map_err(failed)?;
+    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    Ok(StateLock { _file: file })
+}
+
+impl Store {
+    /// Opens the store in `path`, whose state directory the caller holds, and starts its writer.
+    pub fn open(path: &Path, _held: &StateLock, publish: Publish) -> Result<Self, StoreError> {
+        set_generating_aside(path)?;
+        let db = open_sled(path)?;
+        let epoch = check_schema(&db, path)?;
+        let head = number(&db, "seq");
+        let file = File::open(path.join("db"))
+            .map_err(|why| StoreError::Open { path: path.to_owned(), why: format!("its file db: {why}") })?;
+        let (inbox, requests) = mpsc::channel(1024);
+        let opened = Opened { epoch, head };
+        writer::start(writer::Writer { db: db.clone(), file, opened, publish }, requests)
+            .map_err(|why| StoreError::Open { path: path.to_owned(), why: why.to_string() })?;
+        Ok(Self { db, inbox, path: Arc::from(path), opened })
+    }
+}
+
+/// A snapshot that sled was writing when it was stopped makes it refuse to open for ever; the log has it all.
+fn set_generating_aside(path: &Path) -> Result<(), StoreError> {
+    let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let from = entry.path();
+        if from.extension().is_some_and(|end| end == "generating") {
+            let aside = path.join("set-aside");
+            let moved = fs::create_dir_all(&aside).and_then(|()| fs::rename(&from, aside.join(entry.file_name())));
+            moved.map_err(|why| StoreError::Open { path: from.clone(), why: why.to_string() })?;
+            tracing::warn!(file = %from.display(), "an unfinished snapshot was set aside; nothing is lost by that");
+        }
+    }
+    Ok(())
+}
+
+/// sled panics on some damage: a panic is an answer here, not an end.
+fn open_sled(path: &Path) -> Result<sled::Db, StoreError> {
+    let config = sled::Config::new().path(path).flush_every_ms(None).cache_capacity(16 * 1024 * 1024);
+    let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
+    let failed = |why: String| StoreError::Open { path: PathBuf::from(path), why };
+    match opened {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(why)) => Err(failed(why.to_string().replace('\n', " "))),
+        Err(_) => Err(failed("sled found it damaged and panicked".into())),
+    }
+}
+
+/// Refuses a newer schema, writes ours into a new store, and counts the opening.
+fn check_schema(db: &sled::Db, path: &Path) -> Result<u64, StoreError> {
+    let found = u32::try_from(number(db, "schema")).unwrap_or(u32::MAX);
+    if found > SCHEMA {
+        return Err(StoreError::Newer { path: path.to_owned(), found });
+    }
+    let epoch = number(db, "epoch") + 1;
+    let mut batch = sled::Batch::default();
+    batch.insert(Key::meta("schema").0, &u64::from(SCHEMA).to_be_bytes());
+    batch.insert(Key::meta("epoch").0, &epoch.to_be_bytes());
+    let written = db.apply_batch(batch).and_then(|()| db.flush());
+    written.map_err(|why| StoreError::Open { path: path.to_owned(), why: why.to_string() })?;
+    Ok(epoch)
+}
+
+fn number(db: &sled::Db, name: &str) -> u64 {
+    let bytes = db.get(Key::meta(name).0).ok().flatten();
+    bytes.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes)
+}

@@ -1,0 +1,131 @@
+//! What is stored, as JSON. A field that a later version adds has a default; a field is never given a new meaning.
+
+use nano_protocol::Object;
+use nano_protocol::followup::Followup;
+use nano_protocol::id::{MessageId, SessionId, TaskId};
+use nano_protocol::session::{Delivery, Session};
+use nano_protocol::task::{Limits, Task};
+use nano_protocol::time::Timestamp;
+use nano_protocol::tool::Tool;
+use serde::{Deserialize, Serialize};
+
+/// A session with what clients do not see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// What clients see.
+    pub session: Session,
+    /// The list that its tools were last found to be; its revision rises when it changes.
+    pub tools: Vec<Tool>,
+    /// Rises with every change of `tools`.
+    pub revision: u64,
+    /// Whether `tools` is exact.
+    pub exact: bool,
+    /// True for a session that a lone task made: its sandbox is freed when it is idle.
+    #[serde(default)]
+    pub ephemeral: bool,
+}
+
+/// A task with what clients do not see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// What clients see.
+    pub task: Task,
+    /// Bounds beside the agent's.
+    pub limits: Limits,
+    /// Where a task that is not the caller's own comes from.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// How often it went on by itself after the daemon died.
+    #[serde(default)]
+    pub restarts: u32,
+    /// True while it runs in a daemon that stopped in an orderly way.
+    #[serde(default)]
+    pub suspended: bool,
+    /// Replies in a row that the length limit cut.
+    #[serde(default)]
+    pub cuts: u32,
+    /// Turns used before it was last resumed: they no longer count.
+    #[serde(default)]
+    pub turns_before: u32,
+}
+
+/// A steering message that waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SteeringRecord {
+    /// Its id.
+    pub id: MessageId,
+    /// Its place in the order of arrival.
+    pub place: u64,
+    /// When it takes effect.
+    pub delivery: Delivery,
+    /// Its text.
+    pub content: String,
+    /// Where it comes from, if not from a client.
+    pub source: Option<String>,
+    /// True where it says that it is the user's own words.
+    #[serde(default)]
+    pub user: bool,
+    /// The sender's own data.
+    pub metadata: Option<Object>,
+    /// When it was accepted.
+    pub at: Timestamp,
+}
+
+/// A call that has started and is not closed in the transcript yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The call's id.
+    pub id: String,
+    /// Its result, once there is one.
+    pub result: Option<CallResult>,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// What the model reads.
+    pub content: String,
+    /// Whether it did what was asked.
+    pub ok: bool,
+    /// Whether it was stopped on the way.
+    pub stopped: bool,
+}
+
+/// A follow-up with what clients do not see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FollowupRecord {
+    /// What clients see; its next slots are computed when it is shown.
+    pub followup: Followup,
+    /// The uid it belongs to.
+    pub owner: u32,
+    /// Its trigger as the calendar resolved it.
+    pub schedule: serde_json::Value,
+    /// The last slot that was decided.
+    pub last_due: Option<Timestamp>,
+    /// The slot that is decided next.
+    pub next_due: Option<Timestamp>,
+}
+
+/// What an idempotency key stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// SHA-256 of the parameters.
+    pub params: String,
+    /// The answer: an object's id, or the whole answer where there is no such object.
+    pub answer: serde_json::Value,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An event that has no number yet.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The session it happened in.
+    pub session: Option<SessionId>,
+    /// The task it happened in.
+    pub task: Option<TaskId>,
+    /// What happened.
+    pub kind: nano_protocol::event::EventType,
+    /// Particulars.
+    pub data: serde_json::Value,
+}

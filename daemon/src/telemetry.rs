@@ -1,0 +1,49 @@
+//! Logging to stderr: with journald's priorities under systemd, with times at a terminal.
+
+use std::io;
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Starts logging what `filter` lets through; a filter that is none is an error in words.
+pub fn start(filter: &str, journald: bool) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter).map_err(|why| format!("log = {filter:?}: {why}"))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let started = if journald {
+        lines.with_ansi(false).event_format(Journald).try_init()
+    } else {
+        lines.with_ansi(false).with_target(false).try_init()
+    };
+    started.map_err(|why| why.to_string())
+}
+
+/// Puts the syslog priority in front, as sd-daemon(3) says.
+struct Journald;
+
+impl<S, N> FormatEvent<S, N> for Journald
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut out: format::Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+        let priority = match *event.metadata().level() {
+            Level::ERROR => 3,
+            Level::WARN => 4,
+            Level::INFO => 6,
+            Level::DEBUG | Level::TRACE => 7,
+        };
+        write!(out, "<{priority}>")?;
+        for span in ctx.event_scope().into_iter().flat_map(tracing_subscriber::registry::Scope::from_root) {
+            write!(out, "{}", span.name())?;
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>().filter(|fields| !fields.is_empty()) {
+                write!(out, "{{{fields}}}")?;
+            }
+            write!(out, ": ")?;
+        }
+        ctx.field_format().format_fields(out.by_ref(), event)?;
+        writeln!(out)
+    }
+}

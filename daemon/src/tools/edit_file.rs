@@ -1,0 +1,74 @@
+//! `edit_file`: one text in place of another; every byte outside the match stays what it was.
+
+use std::io::Read;
+
+use nano_protocol::Object;
+use serde::Deserialize;
+
+use super::blocking::{blocking, file_tool};
+use super::replace::{Edit, replace};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+use crate::sandbox::workspace::{Workspace, shown};
+
+/// The largest file that is edited, in bytes: it is held in memory.
+const LARGEST: u64 = 32 * 1024 * 1024;
+
+/// Edits files.
+#[derive(Debug)]
+pub struct EditFile(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The file, relative to the workspace or absolute.
+    path: String,
+    /// The text to replace, exactly as it stands in the file.
+    old_text: String,
+    /// What takes its place.
+    new_text: String,
+    /// Replace every occurrence; otherwise `old_text` must occur once.
+    replace_all: Option<bool>,
+}
+
+impl Default for EditFile {
+    fn default() -> Self {
+        let description = "Replaces a text in a file. old_text must occur exactly once unless replace_all is set; \
+                           give enough lines around it.";
+        Self(file_tool("edit_file", description, schema::schema::<Args>(), false))
+    }
+}
+
+impl Tool for EditFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        blocking(context, move |workspace, _| edit(workspace, &schema::decode(arguments)?))
+    }
+}
+
+fn edit(workspace: &Workspace, args: &Args) -> Result<String, String> {
+    let path = shown(&args.path);
+    let mut place = workspace.place(&args.path, false).map_err(|why| why.to_string())?;
+    let _turn = place.turn().map_err(|why| why.to_string())?;
+    let file = place.open().map_err(|why| why.to_string())?;
+    let mut old = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut old).map_err(|why| format!("`{path}`: {why}"))?;
+    if old.len() as u64 > LARGEST {
+        return Err(format!("`{path}` is larger than {} MiB; change it with exec", LARGEST >> 20));
+    }
+    let edit = Edit { old: &args.old_text, new: &args.new_text, all: args.replace_all.unwrap_or(false) };
+    let done = replace(&old, &edit).map_err(|why| format!("`{path}` was not changed: {why}"))?;
+    if !place.unchanged() {
+        return Err(format!("`{path}` was not changed: somebody else changed it meanwhile; read it again"));
+    }
+    place.replace(&done.contents).map_err(|why| why.to_string())?;
+    let count = done.lines.len();
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    Ok(format!("replaced {times} in {path} ({})", done.places()))
+}

@@ -1,0 +1,143 @@
+//! `exec`: a shell command; and what it has in common with `python`.
+
+use std::time::Duration;
+
+use nano_protocol::Object;
+use serde::Deserialize;
+use ulid::Ulid;
+
+use super::read_file::with_notes;
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::{BoxFuture, Capability, Command, Ending, Language, Report, SandboxError};
+
+/// Runs shell commands.
+#[derive(Debug)]
+pub struct Exec(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The command line, for bash or sh.
+    command: String,
+    /// After how many seconds it is stopped.
+    timeout: Option<i64>,
+    /// The folder it starts in; the workspace unless given.
+    cwd: Option<String>,
+    /// Answer at once and let it run until the task ends.
+    background: Option<bool>,
+}
+
+impl Default for Exec {
+    fn default() -> Self {
+        Self(ToolSpec {
+            name: "exec",
+            description: "Runs a shell command and returns what it prints. It has no input and is stopped at its time \
+                          limit; what it leaves running ends with the task.",
+            input_schema: schema::schema::<Args>(),
+            source: "booter:local",
+            requires: &[Capability::Shell],
+            read_only: false,
+        })
+    }
+}
+
+impl Tool for Exec {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            let args: Args = match schema::decode(arguments) {
+                Ok(args) => args,
+                Err(why) => return Ok(ToolOutcome::Failed(why)),
+            };
+            let request = Request {
+                language: Language::Shell,
+                text: args.command,
+                timeout: args.timeout,
+                cwd: args.cwd,
+                background: args.background.unwrap_or(false),
+            };
+            run(context, request).await
+        })
+    }
+}
+
+/// A program as the model asked for it.
+pub(super) struct Request {
+    pub language: Language,
+    pub text: String,
+    pub timeout: Option<i64>,
+    pub cwd: Option<String>,
+    pub background: bool,
+}
+
+/// Runs a program in the session's computer and puts what it did into words.
+pub(super) async fn run(context: &ToolContext, request: Request) -> Result<ToolOutcome, ToolFault> {
+    let Some(sandbox) = &context.sandbox else {
+        return Ok(ToolOutcome::Failed("this session has no computer".into()));
+    };
+    let command = match command(context, request) {
+        Ok(command) => command,
+        Err(why) => return Ok(ToolOutcome::Failed(why)),
+    };
+    let limit = command.timeout;
+    match sandbox.run(command, &context.cancel).await {
+        Ok(report) => Ok(outcome(report, limit)),
+        Err(why @ SandboxError::Start(_)) => Ok(ToolOutcome::Failed(why.to_string())),
+        Err(why) => Err(why.into()),
+    }
+}
+
+fn command(context: &ToolContext, request: Request) -> Result<Command, String> {
+    if request.text.contains('\0') {
+        return Err("bad arguments: the program's text has a NUL byte".into());
+    }
+    let timeout = timeout(context, request.timeout)?;
+    let cwd = match &request.cwd {
+        Some(path) => context.workspace.folder(path).map_err(|why| format!("cwd: {why}"))?.1,
+        None => context.workspace.path().to_owned(),
+    };
+    let Request { language, text, background, .. } = request;
+    // A fresh name: a call's id may be anything and need not be unique.
+    let spill = context.spill.join(format!("output-{}.log", Ulid::generate()));
+    Ok(Command { language, text, cwd, timeout, task: context.task.clone(), spill, background })
+}
+
+fn timeout(context: &ToolContext, asked: Option<i64>) -> Result<Duration, String> {
+    let Some(asked) = asked else { return Ok(context.exec_timeout) };
+    let most = context.exec_timeout_max;
+    match u64::try_from(asked) {
+        Ok(seconds) if seconds > 0 && seconds <= most.as_secs() => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("bad arguments: `timeout` must be 1 to {} seconds, not {asked}", most.as_secs())),
+    }
+}
+
+fn outcome(report: Report, limit: Duration) -> ToolOutcome {
+    let (make, ending): (fn(String) -> ToolOutcome, _) = match &report.ending {
+        Ending::Exited(0) => (ToolOutcome::Done, None),
+        Ending::Exited(code) => (ToolOutcome::Failed, Some(format!("exit status {code}"))),
+        Ending::Signalled(name) => (ToolOutcome::Failed, Some(format!("killed by {name}"))),
+        Ending::TimedOut => (ToolOutcome::Stopped, Some(format!("stopped after {} s", limit.as_secs_f64()))),
+        Ending::Cancelled => (ToolOutcome::Stopped, Some("stopped: the call was cancelled".into())),
+        Ending::Running => (ToolOutcome::Done, Some("running in the background".into())),
+    };
+    let output = if report.output.trim().is_empty() { "(no output)".to_owned() } else { report.output };
+    let mut notes: Vec<String> = ending.into_iter().collect();
+    notes.extend(left_running(report.left_running, report.spill.as_deref()));
+    make(with_notes(output, &notes).trim_end_matches('\n').to_owned())
+}
+
+fn left_running(count: usize, spill: Option<&std::path::Path>) -> Option<String> {
+    let (processes, they) = match count {
+        0 => return None,
+        1 => ("1 process is".to_owned(), "it ends"),
+        many => (format!("{many} processes are"), "they end"),
+    };
+    let later = spill.map_or_else(String::new, |path| format!("; further output goes to {}", path.display()));
+    Some(format!("{processes} left running; {they} with the task{later}"))
+}

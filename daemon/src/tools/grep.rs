@@ -1,0 +1,88 @@
+//! `grep`: lines that match a regular expression.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::RegexMatcher;
+use nano_protocol::Object;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::blocking::{blocking, file_tool};
+use super::read_file::at_least_one;
+use super::walk::{Found, walk};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+use crate::sandbox::workspace::Workspace;
+
+/// How many matches are shown unless told otherwise, and the most lines around each.
+const LIMIT: usize = 100;
+const CONTEXT: i64 = 20;
+
+/// Searches by regular expression.
+#[derive(Debug)]
+pub struct Grep(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The regular expression; (?i) at its beginning ignores case.
+    pattern: String,
+    /// A file or folder; the workspace unless given.
+    path: Option<String>,
+    /// Only files whose name, or with a / in it whose path, matches, such as *.rs or src/**/*.ts.
+    glob: Option<String>,
+    /// How many lines to show around each match, up to 20.
+    context: Option<i64>,
+    /// How many matches to show.
+    limit: Option<i64>,
+}
+
+impl Default for Grep {
+    fn default() -> Self {
+        let description = "Searches files for lines that match a regular expression. Honours .gitignore and skips \
+                           binary files; prints file:line: text.";
+        Self(file_tool("grep", description, schema::schema::<Args>(), true))
+    }
+}
+
+impl Tool for Grep {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        blocking(context, move |workspace, cancel| grep(workspace, &schema::decode(arguments)?, cancel))
+    }
+}
+
+fn grep(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {
+    let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
+    let context = usize::try_from(args.context.unwrap_or(0).min(CONTEXT))
+        .map_err(|_| "bad arguments: `context` must be 0 or more".to_owned())?;
+    let matcher = RegexMatcher::new_line_matcher(&args.pattern).map_err(|why| format!("bad pattern: {why}"))?;
+    let glob = args.glob.as_deref().map(glob).transpose()?;
+    let (target, _) = workspace.find(args.path.as_deref().unwrap_or(".")).map_err(|why| why.to_string())?;
+    let mut found = Found::new(limit, context);
+    walk(workspace, &target, cancel, |entry| {
+        let wanted = |glob: &GlobMatcher| glob.is_match(entry.path().strip_prefix(&target).unwrap_or(Path::new("")));
+        // A file that was named is searched whatever the glob says of it.
+        let named = entry.path() == target;
+        if entry.file_type().is_some_and(|kind| kind.is_file()) && (named || glob.as_ref().is_none_or(wanted)) {
+            found.search(workspace, entry.path(), &matcher, cancel);
+        }
+        if found.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if cancel.is_cancelled() { Err(found.answer()) } else { Ok(found.answer()) }
+}
+
+/// Compiles a glob; without a `/` it means the name, in whatever folder.
+fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let anywhere = if text.contains('/') { text.trim_start_matches('/').to_owned() } else { format!("**/{text}") };
+    let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
+    Ok(glob.map_err(|why| format!("bad glob: {why}"))?.compile_matcher())
+}

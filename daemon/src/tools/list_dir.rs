@@ -1,0 +1,86 @@
+//! `list_dir`: what is in a folder.
+
+use nano_protocol::Object;
+use rustix::fs::{AtFlags, Dir, FileType};
+use serde::Deserialize;
+
+use super::blocking::{blocking, file_tool};
+use super::read_file::{at_least_one, with_notes};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+use crate::sandbox::workspace::Workspace;
+
+/// How many entries are listed unless more are asked for.
+const LIMIT: usize = 500;
+
+/// Lists folders.
+#[derive(Debug)]
+pub struct ListDir(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The folder; the workspace unless given.
+    path: Option<String>,
+    /// How many entries to list.
+    limit: Option<i64>,
+}
+
+impl Default for ListDir {
+    fn default() -> Self {
+        let description = "Lists a folder by name, hidden entries too: folders end in /, links in @.";
+        Self(file_tool("list_dir", description, schema::schema::<Args>(), true))
+    }
+}
+
+impl Tool for ListDir {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        blocking(context, move |workspace, _| {
+            let args: Args = schema::decode(arguments)?;
+            let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
+            let mut names = names(workspace, args.path.as_deref().unwrap_or("."))?;
+            names.sort_unstable();
+            let notes = match names.len() {
+                0 => vec!["the folder is empty".to_owned()],
+                count if count > limit => vec![format!("{limit} of {count} entries; set limit for more")],
+                _ => Vec::new(),
+            };
+            names.truncate(limit);
+            Ok(with_notes(names.join("\n"), &notes))
+        })
+    }
+}
+
+fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, String> {
+    let (folder, _) = workspace.folder(path).map_err(|why| why.to_string())?;
+    let entries = Dir::read_from(&folder).map_err(|why| why.to_string())?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|why| why.to_string())?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => rustix::fs::statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let name = entry.file_name().to_string_lossy();
+        let plain = name.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one });
+        let mark = match kind {
+            FileType::Directory => Some('/'),
+            FileType::Symlink => Some('@'),
+            _ => None,
+        };
+        names.push(plain.chain(mark).collect());
+    }
+    Ok(names)
+}

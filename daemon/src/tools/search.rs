@@ -1,0 +1,76 @@
+//! `search`: a plain text, sought in the names and the contents of files.
+
+use std::ops::ControlFlow;
+
+use grep_regex::RegexMatcherBuilder;
+use nano_protocol::Object;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::blocking::{blocking, file_tool};
+use super::read_file::at_least_one;
+use super::walk::{Found, printable, walk};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+use crate::sandbox::workspace::Workspace;
+
+/// How many matches are shown unless told otherwise.
+const LIMIT: usize = 100;
+
+/// Searches for a plain text.
+#[derive(Debug)]
+pub struct Search(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The text, taken literally.
+    query: String,
+    /// A file or folder; the workspace unless given.
+    path: Option<String>,
+    /// How many matches to show.
+    limit: Option<i64>,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        let description = "Searches the names and the contents of files for a text, taken literally. Honours \
+                           .gitignore and skips binary files; prints the path, or file:line: text.";
+        Self(file_tool("search", description, schema::schema::<Args>(), true))
+    }
+}
+
+impl Tool for Search {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        blocking(context, move |workspace, cancel| search(workspace, &schema::decode(arguments)?, cancel))
+    }
+}
+
+fn search(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {
+    if args.query.is_empty() || args.query.contains('\n') {
+        return Err("bad arguments: `query` must be one line of text".into());
+    }
+    let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
+    let matcher = RegexMatcherBuilder::new().fixed_strings(true).line_terminator(Some(b'\n')).build(&args.query);
+    let matcher = matcher.map_err(|why| format!("bad query: {why}"))?;
+    let (target, _) = workspace.find(args.path.as_deref().unwrap_or(".")).map_err(|why| why.to_string())?;
+    let mut found = Found::new(limit, 0);
+    walk(workspace, &target, cancel, |entry| {
+        let named = entry.path() == target;
+        if !named && entry.file_name().to_string_lossy().contains(&args.query) {
+            found.push(&printable(&workspace.relative(entry.path()).to_string_lossy()));
+        }
+        if !found.full() && entry.file_type().is_some_and(|kind| kind.is_file()) {
+            found.search(workspace, entry.path(), &matcher, cancel);
+        }
+        if found.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if cancel.is_cancelled() { Err(found.answer()) } else { Ok(found.answer()) }
+}

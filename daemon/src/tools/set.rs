@@ -1,0 +1,194 @@
+//! Which tools a session is offered, and why not the others. Pure, and the only source of tool lists, before boot and
+//! after it, for main agents and delegates alike.
+
+use std::sync::Arc;
+
+use nano_protocol::session::ToolMode;
+use nano_protocol::tool::{Tool as Offered, Withheld};
+
+use super::{Tool, ToolSpec};
+use crate::sandbox::{Capabilities, Capability};
+
+/// The modes `core` and `readonly`.
+const CORE: [&str; 5] = ["read_file", "write_file", "edit_file", "exec", "python"];
+const READONLY: [&str; 4] = ["read_file", "search", "list_dir", "grep"];
+/// What is offered in the mode `all` only, in order.
+const REST: [&str; 8] =
+    ["web_search", "web_fetch", "http_request", "datetime", "todo", "process", "delegate", "schedule_followup"];
+/// What `enable_exec` is about.
+const EXEC: [&str; 3] = ["exec", "python", "process"];
+
+/// The computer as far as it is known.
+#[derive(Clone, Copy)]
+pub struct Machine<'a> {
+    /// The booter's kind.
+    pub kind: &'a str,
+    /// Whether it runs.
+    pub booted: bool,
+    /// What it can do: before boot, what the booter declares.
+    pub capabilities: &'a Capabilities,
+    /// Says in a clause why it has not a certain one.
+    pub lacking: &'a dyn Fn(Capability) -> String,
+}
+
+/// What the agent and the session chose.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice<'a> {
+    /// The named set.
+    pub mode: ToolMode,
+    /// Names instead of the mode.
+    pub tools: Option<&'a [String]>,
+    /// Whether programs may be run.
+    pub enable_exec: bool,
+    /// Whether follow-ups may be scheduled.
+    pub enable_followup: bool,
+    /// Whether there is a skill to load.
+    pub skills_offered: bool,
+}
+
+/// The tools of a session.
+#[derive(Clone)]
+pub struct ToolSet {
+    /// Those offered, in the order the model sees.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The other registered ones.
+    pub withheld: Vec<Withheld>,
+    /// Whether this is what the computer can really do.
+    pub exact: bool,
+}
+
+impl ToolSet {
+    /// Decides for every one of `all`.
+    pub fn assemble(all: &[Arc<dyn Tool>], machine: Machine<'_>, choice: Choice<'_>) -> Self {
+        let mut ordered = all.to_vec();
+        ordered.sort_by_key(|tool| rank(tool.spec()));
+        let mut set = Self { tools: Vec::new(), withheld: Vec::new(), exact: exact(machine) };
+        for tool in ordered {
+            match refusal(tool.spec(), machine, choice) {
+                None => set.tools.push(tool),
+                Some(why) => set.withheld.push(Withheld { name: tool.spec().name.into(), why }),
+            }
+        }
+        set
+    }
+
+    /// Returns the tools as they go over the wire.
+    pub fn wire(&self) -> Vec<Offered> {
+        self.tools.iter().map(|tool| wire(tool.spec())).collect()
+    }
+
+    /// Returns the offered tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    /// Returns what a model reads that called a tool it does not have.
+    pub fn not_found_text(&self, name: &str) -> String {
+        let shown = crate::sandbox::workspace::shown(name);
+        if let Some(withheld) = self.withheld.iter().find(|tool| tool.name == name) {
+            return format!("the tool `{shown}` is not offered: {}; {}", withheld.why, self.there_is(name));
+        }
+        format!("there is no tool `{shown}`; {}", self.there_is(name))
+    }
+
+    fn there_is(&self, name: &str) -> String {
+        let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
+        let alike = |known: &&&str| strsim::jaro_winkler(known, name) > 0.8;
+        let near = names
+            .iter()
+            .filter(alike)
+            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
+        match near {
+            _ if names.is_empty() => "there are none in this session".into(),
+            Some(near) => format!("did you mean `{near}`? There are: {}", names.join(", ")),
+            None => format!("there are: {}", names.join(", ")),
+        }
+    }
+}
+
+/// Returns a tool as it goes over the wire.
+pub fn wire(spec: &ToolSpec) -> Offered {
+    Offered {
+        name: spec.name.into(),
+        description: spec.description.into(),
+        input_schema: spec.input_schema.clone(),
+        output_schema: None,
+        source: spec.source.into(),
+        requires: spec.requires.iter().map(|one| one.as_str().into()).collect(),
+    }
+}
+
+/// Returns those of `list` that name no registered tool.
+pub fn unknown_names(all: &[Arc<dyn Tool>], list: &[String]) -> Vec<String> {
+    let known = |pattern: &String| all.iter().any(|tool| names(pattern, tool.spec().name));
+    list.iter().filter(|pattern| !known(pattern)).cloned().collect()
+}
+
+/// Tells whether an entry of a tools list means `name`: itself, or `mcp__SERVER__*`.
+fn names(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(server) if server.starts_with("mcp__") && server.ends_with("__") => name.starts_with(server),
+        _ => pattern == name,
+    }
+}
+
+/// First `load_skill`, then the booter's, the mode's (both as documented), configured ones, MCP by server and name.
+fn rank(spec: &ToolSpec) -> (usize, usize, &'static str) {
+    let class = match spec.source {
+        "skill" => 0,
+        "core" => 2,
+        "config" => 3,
+        source if source.starts_with("booter:") => 1,
+        _ => 4,
+    };
+    let documented = || CORE.iter().chain(&READONLY).chain(&REST);
+    let place = if class == 4 { Some(0) } else { documented().position(|name| *name == spec.name) };
+    (class, place.unwrap_or(usize::MAX), spec.name)
+}
+
+fn exact(machine: Machine<'_>) -> bool {
+    machine.kind == "none" || (machine.booted && matches!(machine.capabilities, Capabilities::Known(_)))
+}
+
+/// Returns why a tool is not offered, the reason that is hardest to change first.
+fn refusal(spec: &ToolSpec, machine: Machine<'_>, choice: Choice<'_>) -> Option<String> {
+    if let Some(kind) = spec.source.strip_prefix("booter:").filter(|kind| *kind != machine.kind) {
+        return Some(match machine.kind {
+            "none" => "needs a computer; booter none has none".into(),
+            other => format!("belongs to the booter {kind}; this session has {other}"),
+        });
+    }
+    if spec.source == "skill" {
+        return (!choice.skills_offered).then(|| "no skill is offered".into());
+    }
+    unchosen(spec, choice).or_else(|| disabled(spec, choice)).or_else(|| unable(spec, machine))
+}
+
+fn unchosen(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
+    if let Some(list) = choice.tools {
+        let listed = list.iter().any(|pattern| names(pattern, spec.name));
+        return (!listed).then(|| "not in the agent's tools list".into());
+    }
+    let documented = [CORE.as_slice(), &READONLY, &REST].iter().any(|mode| mode.contains(&spec.name));
+    let in_mode = match choice.mode {
+        ToolMode::All => true,
+        // A remote booter brings its whole list; what a person configured is meant to be used.
+        _ if spec.source.starts_with("booter:") && spec.source != "booter:local" => true,
+        ToolMode::Core => CORE.contains(&spec.name) || !documented,
+        ToolMode::ReadOnly => READONLY.contains(&spec.name) || (!documented && spec.read_only),
+    };
+    (!in_mode).then(|| format!("not in mode {}", choice.mode))
+}
+
+fn disabled(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
+    match spec.name {
+        name if EXEC.contains(&name) && !choice.enable_exec => Some("enable_exec is off".into()),
+        "schedule_followup" if !choice.enable_followup => Some("enable_followup is off".into()),
+        _ => None,
+    }
+}
+
+fn unable(spec: &ToolSpec, machine: Machine<'_>) -> Option<String> {
+    let Capabilities::Known(known) = machine.capabilities else { return None };
+    spec.requires.iter().find(|one| !known.contains(one)).map(|one| (machine.lacking)(*one))
+}

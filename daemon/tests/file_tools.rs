@@ -1,0 +1,398 @@
+//! What the file tools do with paths that lead astray, with files that are no text, and with every kind of edit.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use nanod::tools::ToolOutcome;
+use serde_json::json;
+use support::Fixture;
+
+#[tokio::test]
+async fn nothing_outside_is_read() {
+    let w = Fixture::new();
+    w.link("/etc", "l");
+    w.link("../secret", "up");
+    w.link(w.outside("secret"), "absolute");
+    w.link("/proc/self/environ", "e");
+    w.link("/proc/self/root", "root");
+    fs::create_dir(w.path("d")).unwrap();
+    w.link("../..", "d/upup");
+    let secret = w.outside("secret").display().to_string();
+    let through = format!("{}/../secret", w.path("").display());
+    for path in [
+        "../../../etc/passwd",
+        "../secret",
+        "d/../../secret",
+        "l/passwd",
+        "up",
+        "absolute",
+        "e",
+        "root/etc/passwd",
+        "d/upup/secret",
+        "/etc/passwd",
+        "/proc/self/root/etc/shadow",
+        "/proc/self/fd/0",
+        "/dev/stdin",
+        "/dev/zero",
+        "/dev/tty",
+        "/nowhere/at/all",
+        &secret,
+        &through,
+    ] {
+        for (tool, arguments) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "x"})),
+            ("edit_file", json!({"path": path, "old_text": "secret", "new_text": "x"})),
+            ("list_dir", json!({"path": path})),
+            ("grep", json!({"path": path, "pattern": "."})),
+            ("search", json!({"path": path, "query": "s"})),
+        ] {
+            let why = w.failed(tool, arguments).await;
+            assert!(why.contains("outside the workspace"), "{tool} {path}: {why}");
+        }
+    }
+    assert_eq!(fs::read(w.outside("secret")).unwrap(), b"secret\n");
+}
+
+#[tokio::test]
+async fn nothing_outside_is_made() {
+    let w = Fixture::new();
+    w.link(w.outside("new"), "dangling");
+    w.link("../new", "relative");
+    w.link(w.outside("folder"), "p");
+    fs::create_dir(w.outside("there")).unwrap();
+    w.link(w.outside("there"), "q");
+    for path in ["dangling", "relative", "p/a/b", "q/new", "q/a/b", "../new", "a/../../new"] {
+        let why = w.failed("write_file", json!({"path": path, "content": "x"})).await;
+        assert!(why.contains("outside the workspace"), "{path}: {why}");
+    }
+    assert!(!w.outside("new").exists() && !w.outside("folder").exists());
+    assert_eq!(fs::read_dir(w.outside("there")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn links_that_stay_inside_are_followed() {
+    let w = Fixture::new();
+    w.write("d/file", "old\n");
+    w.link("d/file", "relative");
+    w.link(w.path("d/file"), "absolute");
+    w.link("d/new", "dangling");
+    w.link("d", "folder");
+    w.link("../d/file", "d/back");
+    for path in ["relative", "absolute", "folder/file", "d/back", w.path("d/file").to_str().unwrap()] {
+        assert_eq!(w.done("read_file", json!({"path": path})).await, "old\n", "{path}");
+        let _ = w.done("write_file", json!({"path": path, "content": path})).await;
+        assert_eq!(w.read("d/file"), path.as_bytes());
+        w.write("d/file", "old\n");
+    }
+    let _ = w.done("write_file", json!({"path": "dangling", "content": "x"})).await;
+    assert_eq!(w.read("d/new"), b"x");
+    assert!(w.path("relative").is_symlink() && w.path("absolute").is_symlink());
+}
+
+#[tokio::test]
+async fn a_hard_link_is_broken_not_followed() {
+    let w = Fixture::new();
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "h", "content": "x"})),
+        ("edit_file", json!({"path": "h", "old_text": "secret", "new_text": "x"})),
+    ] {
+        fs::hard_link(w.outside("secret"), w.path("h")).unwrap();
+        let _ = w.done(tool, arguments).await;
+        assert_eq!(fs::read(w.outside("secret")).unwrap(), b"secret\n");
+        fs::remove_file(w.path("h")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn only_regular_files() {
+    for w in [Fixture::new(), Fixture::unrestricted()] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, w.path("fifo"), 0o600.into()).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(w.path("socket")).unwrap();
+        fs::create_dir(w.path("folder")).unwrap();
+        for path in ["fifo", "socket", "folder"] {
+            let read = w.failed("read_file", json!({"path": path})).await;
+            assert!(read.contains("not a regular file"), "{path}: {read}");
+            let written = w.failed("write_file", json!({"path": path, "content": "x"})).await;
+            assert!(written.contains("not a regular file"), "{path}: {written}");
+            let edited = w.failed("edit_file", json!({"path": path, "old_text": "a", "new_text": "x"})).await;
+            assert!(edited.contains("not a regular file"), "{path}: {edited}");
+        }
+        assert!(w.done("grep", json!({"pattern": "x"})).await.contains("no matches"));
+    }
+    let w = Fixture::unrestricted();
+    for path in ["/dev/zero", "/dev/null"] {
+        assert!(w.failed("read_file", json!({"path": path})).await.contains("not a regular file"));
+    }
+    let outside = w.outside("secret");
+    assert_eq!(w.done("read_file", json!({"path": outside})).await, "secret\n");
+    assert_eq!(w.done("read_file", json!({"path": "../secret"})).await, "secret\n");
+}
+
+#[tokio::test]
+async fn bad_paths() {
+    let w = Fixture::new();
+    let bad = [
+        String::new(),
+        "a\0b".into(),
+        "x".repeat(5000),
+        "x".repeat(300),
+        "a/".repeat(5000) + "f",
+        "a/".repeat(300) + "f",
+    ];
+    for path in &bad {
+        for (tool, arguments) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "x"})),
+            ("edit_file", json!({"path": path, "old_text": "a", "new_text": "x"})),
+            ("list_dir", json!({"path": path})),
+        ] {
+            let why = w.failed(tool, arguments).await;
+            assert!(why.starts_with("bad path: ") && why.len() < 800, "{tool}: {why}");
+        }
+    }
+    for path in [".", "..", "a/", "a/.."] {
+        let why = w.failed("write_file", json!({"path": path, "content": "x"})).await;
+        assert!(why.starts_with("bad path: "), "{path}: {why}");
+    }
+    assert_eq!(fs::read_dir(w.path("")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn bad_arguments() {
+    let w = Fixture::new();
+    w.write("f", "a\n");
+    for (tool, arguments, part) in [
+        ("read_file", json!({}), "`path` is missing"),
+        ("read_file", json!({"path": "f", "offset": 0}), "`offset` must be 1 or more"),
+        ("read_file", json!({"path": "f", "limit": -1}), "`limit` must be 1 or more"),
+        ("read_file", json!({"path": "f", "lines": 1}), "`lines` is not known"),
+        ("read_file", json!({"path": "f", "offset": 3}), "offset 3 is beyond the end: `f` has 1 lines"),
+        ("read_file", json!({"path": "g"}), "`g`: no such file"),
+        ("edit_file", json!({"path": "f", "old_text": "", "new_text": "x"}), "`old_text` is empty"),
+        ("edit_file", json!({"path": "f", "old_text": "a", "new_text": "a"}), "are the same"),
+        ("edit_file", json!({"path": "g", "old_text": "a", "new_text": "b"}), "`g`: no such file"),
+        ("list_dir", json!({"path": "f"}), "not a folder"),
+        ("grep", json!({"pattern": "("}), "bad pattern"),
+        ("grep", json!({"pattern": "a", "glob": "["}), "bad glob"),
+        ("grep", json!({"pattern": "a", "context": -1}), "`context` must be 0 or more"),
+        ("search", json!({"query": ""}), "`query` must be"),
+        ("datetime", json!({"zone": "../../etc/passwd"}), "unknown time zone"),
+    ] {
+        let why = w.failed(tool, arguments).await;
+        assert!(why.contains(part), "{tool}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_file() {
+    let w = Fixture::new();
+    let lines = |from: usize, to: usize| (from..=to).map(|n| format!("{n}\n")).collect::<String>();
+    w.write("f", lines(1, 2500));
+    w.write("wide", format!("{}\n", "x".repeat(199)).repeat(500));
+    w.write("long", "é".repeat(60_000));
+    w.write("open", "a\r\nb");
+    w.write("bom", "\u{feff}a\n");
+    w.write("latin", b"caf\xe9 au lait, s'il vous pla\xeet\n");
+    w.write("empty", "");
+    let note = |text: &str, note| format!("{text}[{note}]\n");
+    for (arguments, expected) in [
+        (json!({"path": "f"}), note(&lines(1, 2000), "lines 1-2000 of more; continue with offset=2001")),
+        (json!({"path": "f", "offset": 2001}), note(&lines(2001, 2500), "lines 2001-2500, the end")),
+        (json!({"path": "f", "limit": 2}), note("1\n2\n", "lines 1-2 of more; continue with offset=3")),
+        (json!({"path": "f", "offset": "3", "limit": 1}), note("3\n", "lines 3-3 of more; continue with offset=4")),
+        (json!({"path": "open"}), "a\nb".into()),
+        (json!({"path": "bom"}), "a\n".into()),
+        (json!({"path": "empty"}), note("", "the file is empty")),
+        (
+            json!({"path": "latin"}),
+            note("caf\u{fffd} au lait, s'il vous pla\u{fffd}t\n", "bytes that are not UTF-8 are shown as \u{fffd}"),
+        ),
+        (
+            json!({"path": "wide"}),
+            note(&format!("{}\n", "x".repeat(199)).repeat(256), "lines 1-256 of more; continue with offset=257"),
+        ),
+        (
+            json!({"path": "long"}),
+            note(
+                &format!("{}\n", "é".repeat(25_600)),
+                "line 1 is longer than 51200 bytes and is cut here; continue with offset=2",
+            ),
+        ),
+    ] {
+        assert_eq!(w.done("read_file", arguments.clone()).await, expected, "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn binary_and_huge_files_are_named() {
+    let w = Fixture::new();
+    w.write("nul", b"abc\0def");
+    w.write("noise", [0xff, 0xfe, 0x80, 0x81].repeat(100));
+    let late = [b"text\n".repeat(4000), vec![0; 100]].concat();
+    w.write("late", &late);
+    let sparse = fs::File::create(w.path("sparse")).unwrap();
+    sparse.set_len(10 << 30).unwrap();
+    let headed = fs::File::create(w.path("headed")).unwrap();
+    std::io::Write::write_all(&mut &headed, &b"line of text\n".repeat(10_000)).unwrap();
+    headed.set_len(10 << 30).unwrap();
+    for (path, size) in [("nul", 7), ("noise", 400), ("sparse", 10 << 30)] {
+        let why = w.failed("read_file", json!({"path": path})).await;
+        assert!(why.contains(&format!("a binary file of {size} bytes")), "{path}: {why}");
+    }
+    let before = resident();
+    let text = w.done("read_file", json!({"path": "headed"})).await;
+    assert!(text.ends_with("[lines 1-2000 of more; continue with offset=2001]\n"), "{}", text.len());
+    assert!(resident() < before + (16 << 20));
+    assert!(w.failed("read_file", json!({"path": "late", "offset": 3999})).await.contains("binary"));
+    assert!(w.done("grep", json!({"pattern": "nothing"})).await.contains("no matches"));
+    let why = w.failed("edit_file", json!({"path": "headed", "old_text": "a", "new_text": "b"})).await;
+    assert!(why.contains("larger than"), "{why}");
+}
+
+fn resident() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[tokio::test]
+async fn a_long_read_ends_with_the_token() {
+    let w = Fixture::new();
+    let headed = fs::File::create(w.path("big")).unwrap();
+    std::io::Write::write_all(&mut &headed, &[b'x'; 10_000]).unwrap();
+    headed.set_len(1 << 43).unwrap();
+    let reading = w.call("read_file", json!({"path": "big", "offset": 2}));
+    let (outcome, ()) = tokio::join!(reading, async { w.context.cancel.cancel() });
+    assert!(matches!(outcome, ToolOutcome::Stopped(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn mode_and_owner_are_kept() {
+    let w = Fixture::new();
+    w.write("script", "#!/bin/sh\n");
+    fs::set_permissions(w.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    // Only root may give a file away; elsewhere the owner stays what it is.
+    let _ = std::os::unix::fs::chown(w.path("script"), Some(1234), Some(1234));
+    let before = fs::metadata(w.path("script")).unwrap();
+    let _ = w.done("write_file", json!({"path": "script", "content": "echo a\n"})).await;
+    let _ = w.done("edit_file", json!({"path": "script", "old_text": "a", "new_text": "b"})).await;
+    let after = fs::metadata(w.path("script")).unwrap();
+    assert_eq!(w.read("script"), b"echo b\n");
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    let _ = w.done("write_file", json!({"path": "a/b/c", "content": "deep"})).await;
+    assert_eq!(w.read("a/b/c"), b"deep");
+    let names: Vec<_> = fs::read_dir(w.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "no temporary file stays: {names:?}");
+}
+
+#[tokio::test]
+async fn edits_touch_nothing_else() {
+    let w = Fixture::new();
+    w.write("crlf", b"\xef\xbb\xbfone\r\ntwo\r\n\xff\xfe\r\n");
+    let text = w.done("edit_file", json!({"path": "crlf", "old_text": "one\ntwo", "new_text": "1\n2"})).await;
+    assert_eq!(text, "replaced once in crlf (line 1)");
+    assert_eq!(w.read("crlf"), b"\xef\xbb\xbf1\r\n2\r\n\xff\xfe\r\n");
+    w.write("f", "a\nb\na\n");
+    let why = w.failed("edit_file", json!({"path": "f", "old_text": "a", "new_text": "x"})).await;
+    assert!(why.contains("occurs 2 times (lines 1, 3)"), "{why}");
+    assert_eq!(w.read("f"), b"a\nb\na\n");
+    let all = json!({"path": "f", "old_text": "a", "new_text": "x", "replace_all": true});
+    assert_eq!(w.done("edit_file", all).await, "replaced 2 times in f (lines 1, 3)");
+    assert_eq!(w.read("f"), b"x\nb\nx\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_edits_of_one_file_are_all_kept() {
+    let w = std::sync::Arc::new(Fixture::new());
+    w.write("f", (1..=40).map(|n| format!("<{n}>\n")).collect::<String>());
+    w.link("f", "link");
+    let edits = (1..=40).map(|n| {
+        let w = std::sync::Arc::clone(&w);
+        let path = if n % 2 == 0 { "f" } else { "link" };
+        tokio::spawn(async move {
+            w.done("edit_file", json!({"path": path, "old_text": format!("<{n}>"), "new_text": format!("({n})")})).await
+        })
+    });
+    for edit in edits.collect::<Vec<_>>() {
+        assert!(edit.await.unwrap().starts_with("replaced once"));
+    }
+    assert_eq!(w.read("f"), (1..=40).map(|n| format!("({n})\n")).collect::<String>().into_bytes());
+}
+
+#[tokio::test]
+async fn folders_are_listed() {
+    let w = Fixture::new();
+    assert_eq!(w.done("list_dir", json!({})).await, "[the folder is empty]\n");
+    w.write("b/x", "");
+    w.write(".hidden", "");
+    w.write("a\nb", "");
+    w.link("/etc", "link");
+    w.link("nowhere", "broken");
+    assert_eq!(w.done("list_dir", json!({})).await, ".hidden\na\u{fffd}b\nb/\nbroken@\nlink@");
+    assert_eq!(w.done("list_dir", json!({"path": "b"})).await, "x");
+    let text = w.done("list_dir", json!({"limit": 1})).await;
+    assert_eq!(text, ".hidden\n[1 of 5 entries; set limit for more]\n");
+}
+
+#[tokio::test]
+async fn lines_are_found() {
+    let w = Fixture::new();
+    w.write(".gitignore", "ignored/\n*.log\n");
+    w.write("a.rs", "one\nfind me\nthree\nfour\nfive\nfind me too\n");
+    w.write("sub/b.txt", "find me\r\n");
+    w.write("sub/.gitignore", "c.txt\n");
+    w.write("sub/c.txt", "find me\n");
+    w.write("ignored/d.txt", "find me\n");
+    w.write("e.log", "find me\n");
+    w.write(".github/f", "find me\n");
+    w.write(".git/g", "find me\n");
+    w.write("binary", b"\0find me\n");
+    fs::write(w.outside("find me"), "find me\n").unwrap();
+    w.link("..", "out");
+    w.link("../find me", "file");
+    let long = format!("long {} tail\n", "x".repeat(600));
+    w.write("long", &long);
+    for (arguments, expected) in [
+        (
+            json!({"pattern": "find"}),
+            ".github/f:1: find me\na.rs:2: find me\na.rs:6: find me too\nsub/b.txt:1: find me\n",
+        ),
+        (json!({"pattern": "find", "glob": "*.rs"}), "a.rs:2: find me\na.rs:6: find me too\n"),
+        (json!({"pattern": "find", "glob": "sub/*"}), "sub/b.txt:1: find me\n"),
+        (json!({"pattern": "find", "path": "sub"}), "sub/b.txt:1: find me\n"),
+        (json!({"pattern": "^find me$", "path": "sub/b.txt"}), "[no matches]\n"),
+        (json!({"pattern": "find", "path": "ignored"}), "ignored/d.txt:1: find me\n"),
+        (json!({"pattern": "find", "path": "e.log"}), "e.log:1: find me\n"),
+        (json!({"pattern": "F[I]ND"}), "[no matches]\n"),
+        (json!({"pattern": "(?i)F[I]ND", "path": "sub"}), "sub/b.txt:1: find me\n"),
+        (
+            json!({"pattern": "find", "path": "a.rs", "context": 1}),
+            "a.rs-1- one\na.rs:2: find me\na.rs-3- three\n--\na.rs-5- five\na.rs:6: find me too\n",
+        ),
+        (
+            json!({"pattern": "find", "path": "a.rs", "context": 1, "limit": 1}),
+            "a.rs-1- one\na.rs:2: find me\na.rs-3- three\n[stopped after 1 matches; narrow the search or set limit]\n",
+        ),
+        (json!({"pattern": "long", "path": "long"}), &format!("long:1: {} [… line cut]\n", &long[..500])),
+    ] {
+        assert_eq!(w.done("grep", arguments.clone()).await, expected, "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn texts_are_found_literally() {
+    let w = Fixture::new();
+    w.write("a.b/axb", "a.b\naxb\n");
+    w.write("a.b/a.b", "none\n");
+    w.write(".gitignore", "no\n");
+    w.write("no", "a.b\n");
+    assert_eq!(w.done("search", json!({"query": "a.b"})).await, "a.b\na.b/a.b\na.b/axb:1: a.b\n");
+    assert_eq!(w.done("search", json!({"query": "zzz"})).await, "[no matches]\n");
+    let text = w.done("search", json!({"query": "a.b", "limit": 1})).await;
+    assert_eq!(text, "a.b\n[stopped after 1 matches; narrow the search or set limit]\n");
+    assert!(w.done("datetime", json!({})).await.ends_with("(UTC)"));
+}

@@ -1,0 +1,120 @@
+//! A workspace in a temporary folder, and calls of tools in it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(dead_code, reason = "each test binary uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::session::Level;
+use nanod::sandbox::local::LocalBooter;
+use nanod::sandbox::workspace::Workspace;
+use nanod::sandbox::{BootRequest, Booter, Sandbox};
+use nanod::tools::registry::registry;
+use nanod::tools::{ToolContext, ToolOutcome};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A workspace with something secret beside it.
+pub struct Fixture {
+    pub folder: TempDir,
+    pub context: ToolContext,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self::with(true, None)
+    }
+
+    pub fn unrestricted() -> Self {
+        Self::with(false, None)
+    }
+
+    /// With the local booter's computer, whose programs are sought in `path`.
+    pub async fn with_computer() -> Self {
+        let booter = LocalBooter::new(env!("CARGO_BIN_EXE_nanod").into(), environment());
+        let request =
+            BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite };
+        let sandbox = booter.boot(request).await.unwrap();
+        Self::with(true, Some(sandbox))
+    }
+
+    fn with(restrict: bool, sandbox: Option<Arc<dyn Sandbox>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("w")).unwrap();
+        std::fs::write(folder.path().join("secret"), "secret\n").unwrap();
+        let context = ToolContext {
+            session: SessionId("ses_1".into()),
+            task: TaskId("tsk_1".into()),
+            call: "call_1".into(),
+            workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
+            sandbox,
+            exec_timeout: Duration::from_secs(60),
+            exec_timeout_max: Duration::from_secs(600),
+            spill: folder.path().join("spill"),
+            time_zone: "UTC".into(),
+            cancel: CancellationToken::new(),
+        };
+        Self { folder, context }
+    }
+
+    /// Returns the place of `name` in the workspace.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("w").join(name)
+    }
+
+    /// Returns the place of `name` beside the workspace.
+    pub fn outside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+    }
+
+    #[must_use]
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub fn link(&self, target: impl AsRef<Path>, name: &str) {
+        std::os::unix::fs::symlink(target, self.path(name)).unwrap();
+    }
+
+    #[must_use]
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
+        let Value::Object(arguments) = arguments else { panic!("no object") };
+        let tool = registry().into_iter().find(|one| one.spec().name == tool).unwrap();
+        tool.call(&self.context, arguments).await.unwrap()
+    }
+
+    #[must_use]
+    pub async fn done(&self, tool: &str, arguments: Value) -> String {
+        match self.call(tool, arguments.clone()).await {
+            ToolOutcome::Done(text) => text,
+            other => panic!("{tool} {arguments}: {other:?}"),
+        }
+    }
+
+    #[must_use]
+    pub async fn failed(&self, tool: &str, arguments: Value) -> String {
+        match self.call(tool, arguments.clone()).await {
+            ToolOutcome::Failed(text) => text,
+            other => panic!("{tool} {arguments}: {other:?}"),
+        }
+    }
+}
+
+/// What a daemon would have, and more than it may pass on.
+pub fn environment() -> Vec<(String, String)> {
+    let path = std::env::var("PATH").unwrap();
+    let home = std::env::var("HOME").unwrap_or_else(|_| "/".into());
+    [("PATH", path.as_str()), ("HOME", &home), ("OPENAI_API_KEY", "sk-secret"), ("NOTIFY_SOCKET", "@x")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
