@@ -4,6 +4,7 @@ use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::ModelServer;
 use nano_tests::random::Random;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -183,10 +184,18 @@ fn a_long_line_costs_little_memory_for_long() {
     assert!(grown <= 32, "{grown} MiB more");
 }
 
+/// Lets this process open as many files as it may; a daemon that runs already keeps what it was given.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("a limit that may be raised");
+}
+
 #[test]
 fn a_thousand_connections_are_held() {
     let server = ModelServer::script(Vec::new());
     let daemon = Daemon::start(&server);
+    raise_open_files();
     let mut clients: Vec<Client> = (0..1000).map(|_| daemon.client()).collect();
     for client in &mut clients {
         let status: Value = client.get("daemon.status", &json!({}));
@@ -198,6 +207,7 @@ fn a_thousand_connections_are_held() {
 fn slow_writers_hold_nobody_up() {
     let server = ModelServer::script(Vec::new());
     let daemon = Daemon::start(&server);
+    raise_open_files();
     let mut slow: Vec<Client> = (0..200).map(|_| daemon.client()).collect();
     for client in &mut slow {
         client.send(b"{").expect("a byte sent");

@@ -26,9 +26,9 @@ const AGENTS: [&str; 2] = ["default", "asking"];
 #[derive(Default)]
 struct Accepted {
     tasks: Vec<TaskId>,
-    /// Content of a steering message, with its session.
-    steering: Vec<(String, String)>,
     followups: Vec<FollowupId>,
+    /// The content of each of them and of each steering message, with its session.
+    said: Vec<(String, String)>,
 }
 
 /// A model that makes two commands of every message it has not answered, each of which leaves a mark of its own.
@@ -73,7 +73,6 @@ fn say(
         }
         1 => {
             client.try_call("session.steer", &params)?.expect("an answer to steering");
-            accepted.steering.push((session, content.to_owned()));
         }
         _ => {
             params["trigger"] = json!({"after_ms": random.below(300)});
@@ -81,6 +80,7 @@ fn say(
             accepted.followups.push(id(&answer));
         }
     }
+    accepted.said.push((session, content.to_owned()));
     Some(())
 }
 
@@ -134,9 +134,9 @@ fn check(client: &mut Client, sessions: &[String], accepted: &Accepted, marks: &
         transcript::check_pairs(&messages, false);
         transcripts.insert(session, messages);
     }
-    for (session, content) in &accepted.steering {
+    for (session, content) in &accepted.said {
         let said = |message: &&Message| message.role != Role::Assistant && message.content == *content;
-        assert_eq!(transcripts[session].iter().filter(said).count(), 1, "the steering {content}");
+        assert_eq!(transcripts[session].iter().filter(said).count(), 1, "{content} in {session}");
     }
     for id in &accepted.followups {
         let followup: Followup = client.get("followup.get", &json!({ "followup": id }));

@@ -164,3 +164,62 @@ impl Drop for ModelServer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use serde_json::json;
+
+    use super::{ModelServer, Turn};
+
+    fn post(server: &ModelServer, content: &str) -> TcpStream {
+        let message = json!({"role": "user", "content": content});
+        let body = json!({"stream": true, "model": "m", "messages": [message]}).to_string();
+        let mut stream = TcpStream::connect(server.address).expect("a live server");
+        write!(stream, "POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            .expect("a request sent");
+        stream
+    }
+
+    fn answer(mut stream: TcpStream) -> String {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("a whole answer");
+        text
+    }
+
+    #[test]
+    fn turns_come_in_order_of_fit() {
+        let server = ModelServer::script(vec![
+            Turn { when: Some("special".to_owned()), ..Turn::text("for special") },
+            Turn { status: Some(429), retry_after: Some(3), ..Turn::default() },
+            Turn { repeat: true, ..Turn::exec("c{n}", "echo {n}") },
+        ]);
+        assert!(answer(post(&server, "p")).starts_with("HTTP/1.1 429 Scripted\r\n"));
+        let text = answer(post(&server, "special"));
+        assert!(text.contains("\"content\":\"for \"") && text.ends_with("data: [DONE]\n\n"), "{text}");
+        let calls = answer(post(&server, "p"));
+        assert!(calls.contains("\"id\":\"c3\"") && calls.contains("tool_calls"), "{calls}");
+        assert_eq!(server.requests().len(), 3);
+    }
+
+    #[test]
+    fn a_gate_holds_the_reply() {
+        let server = ModelServer::script(vec![Turn::text("done").gated("g")]);
+        let stream = post(&server, "p");
+        server.wait_requests(1);
+        stream.set_nonblocking(true).expect("a socket");
+        assert!(stream.peek(&mut [0]).is_err(), "a byte came before the gate was open");
+        stream.set_nonblocking(false).expect("a socket");
+        server.open("g");
+        assert!(answer(stream).contains("done"));
+    }
+
+    #[test]
+    #[should_panic(expected = "a strict server refuses")]
+    fn a_request_beyond_the_script_fails_the_test() {
+        let server = ModelServer::script(Vec::new());
+        drop(answer(post(&server, "p")));
+    }
+}
