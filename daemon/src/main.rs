@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(nanod::sandbox::helper::ARGUMENT) {
-        return ExitCode::from(nanod::sandbox::helper::helper_main());
+    // Before anything else: a helper has no runtime, no configuration and no log.
+    if let Some(status) = nanod::sandbox::helper::run_if_asked(std::env::args_os().nth(1).as_deref()) {
+        return ExitCode::from(status);
     }
     ExitCode::SUCCESS
 }
