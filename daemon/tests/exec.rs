@@ -122,7 +122,7 @@ async fn head_and_tail_are_kept() {
     let text = w.done("exec", json!({"command": "seq 100000"})).await;
     assert!(text.starts_with("1\n2\n") && text.ends_with("99999\n100000") && text.len() < 52_000, "{text}");
     assert!(text.contains("bytes left out"));
-    assert_eq!(spilled(&text), (1..=100_000).map(|n| format!("{n}\n")).collect::<String>().into_bytes());
+    assert_eq!(spilled(&text), support::lines(1..=100_000, |n| format!("{n}\n")).into_bytes());
     let text = w.done("exec", json!({"command": "seq 3000"})).await;
     assert!(!text.contains('['), "13 KB fit");
     let text = w.done("exec", json!({"command": "head -c 120000 /dev/zero | tr '\\0' x; echo; echo end"})).await;

@@ -1,6 +1,6 @@
 //! What the file tools do with paths that lead astray, with files that are no text, and with every kind of edit.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -191,7 +191,7 @@ async fn bad_arguments() {
 #[tokio::test]
 async fn pages_of_a_file() {
     let w = Fixture::new();
-    let lines = |from: usize, to: usize| (from..=to).map(|n| format!("{n}\n")).collect::<String>();
+    let lines = |from: usize, to: usize| support::lines(from..=to, |n| format!("{n}\n"));
     w.write("f", lines(1, 2500));
     w.write("wide", format!("{}\n", "x".repeat(199)).repeat(500));
     w.write("long", "é".repeat(60_000));
@@ -276,7 +276,7 @@ async fn mode_and_owner_are_kept() {
     w.write("script", "#!/bin/sh\n");
     fs::set_permissions(w.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
     // Only root may give a file away; elsewhere the owner stays what it is.
-    let _ = std::os::unix::fs::chown(w.path("script"), Some(1234), Some(1234));
+    std::os::unix::fs::chown(w.path("script"), Some(1234), Some(1234)).ok();
     let before = fs::metadata(w.path("script")).unwrap();
     let _ = w.done("write_file", json!({"path": "script", "content": "echo a\n"})).await;
     let _ = w.done("edit_file", json!({"path": "script", "old_text": "a", "new_text": "b"})).await;
@@ -308,7 +308,7 @@ async fn edits_touch_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_edits_of_one_file_are_all_kept() {
     let w = std::sync::Arc::new(Fixture::new());
-    w.write("f", (1..=40).map(|n| format!("<{n}>\n")).collect::<String>());
+    w.write("f", support::lines(1..=40, |n| format!("<{n}>\n")));
     w.link("f", "link");
     let edits = (1..=40).map(|n| {
         let w = std::sync::Arc::clone(&w);
@@ -320,7 +320,7 @@ async fn parallel_edits_of_one_file_are_all_kept() {
     for edit in edits.collect::<Vec<_>>() {
         assert!(edit.await.unwrap().starts_with("replaced once"));
     }
-    assert_eq!(w.read("f"), (1..=40).map(|n| format!("({n})\n")).collect::<String>().into_bytes());
+    assert_eq!(w.read("f"), support::lines(1..=40, |n| format!("({n})\n")).into_bytes());
 }
 
 #[tokio::test]
@@ -381,6 +381,23 @@ async fn lines_are_found() {
     ] {
         assert_eq!(w.done("grep", arguments.clone()).await, expected, "{arguments}");
     }
+}
+
+/// A `.gitignore` may be anything: it is read like every other file.
+#[tokio::test]
+async fn odd_ignore_files_do_no_harm() {
+    let w = Fixture::new();
+    for name in ["fifo", "sparse", "link", "folder"] {
+        w.write(&format!("{name}/f"), "find me\n");
+    }
+    rustix::fs::mkfifoat(rustix::fs::CWD, w.path("fifo/.gitignore"), 0o600.into()).unwrap();
+    fs::File::create(w.path("sparse/.gitignore")).unwrap().set_len(10 << 30).unwrap();
+    fs::write(w.outside("rules"), "f\n").unwrap();
+    w.link("../../rules", "link/.gitignore");
+    fs::create_dir(w.path("folder/.gitignore")).unwrap();
+    w.write(".gitignore", "[\n!f\n");
+    let found = w.done("grep", json!({"pattern": "find"})).await;
+    assert_eq!(found, "fifo/f:1: find me\nfolder/f:1: find me\nlink/f:1: find me\nsparse/f:1: find me\n");
 }
 
 #[tokio::test]

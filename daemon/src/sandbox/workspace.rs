@@ -98,9 +98,14 @@ impl Workspace {
 
     /// Opens a folder and returns where it really is.
     pub fn folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), PathError> {
-        let folder = self.open_at(path, Path::new(check(path)?), OFlags::DIRECTORY, &self.readable)?;
+        let folder = self.folder_at(path, Path::new(check(path)?))?;
         let place = real_path(&folder).map_err(|source| PathError::Io { path: shown(path), source })?;
         Ok((folder, place))
+    }
+
+    /// Opens a folder that was found by walking; errors name it as `given`.
+    pub fn folder_at(&self, given: &str, path: &Path) -> Result<OwnedFd, PathError> {
+        self.open_at(given, path, OFlags::DIRECTORY, &self.readable)
     }
 
     /// Returns where `path` really is, be it a file or a folder, and which of the two.

@@ -150,13 +150,12 @@ mod tests {
     fn edits() {
         let check = |file: &[u8], old, new, all, expected: Result<&[u8], &str>| {
             let got = replace(file, &Edit { old, new, all });
-            match (got, expected) {
-                (Ok(got), Ok(wanted)) => {
-                    assert_eq!(got.contents, wanted, "{}", String::from_utf8_lossy(&got.contents));
-                }
-                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
-                (got, wanted) => panic!("{got:?} instead of {wanted:?}"),
-            }
+            let fits = match (&got, expected) {
+                (Ok(got), Ok(wanted)) => got.contents == wanted,
+                (Err(why), Err(part)) => why.contains(part),
+                _ => false,
+            };
+            assert!(fits, "{got:?} instead of {expected:?}");
         };
         check(b"a b c", "b", "x", false, Ok(b"a x c"));
         check(b"", "b", "x", false, Err("not found"));

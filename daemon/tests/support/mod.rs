@@ -108,6 +108,11 @@ impl Fixture {
     }
 }
 
+/// Returns a text made of one piece for each number.
+pub fn lines(numbers: std::ops::RangeInclusive<usize>, piece: impl Fn(usize) -> String) -> String {
+    numbers.map(piece).collect::<Vec<_>>().concat()
+}
+
 /// A request for a computer.
 pub fn request() -> BootRequest {
     BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite }
