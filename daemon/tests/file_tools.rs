@@ -75,6 +75,30 @@ async fn nothing_outside_is_made() {
 }
 
 #[tokio::test]
+async fn some_folders_outside_may_be_read() {
+    let mut w = Fixture::new();
+    let workspace = nanod::sandbox::workspace::Workspace::open(&w.path(""), true).unwrap();
+    w.context.workspace = std::sync::Arc::new(workspace.with_readable(vec![w.outside("skills"), w.outside("none")]));
+    let file = w.outside("skills/a/SKILL.md");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "skill\n").unwrap();
+    std::os::unix::fs::symlink("../../secret", w.outside("skills/a/link")).unwrap();
+    assert_eq!(w.done("read_file", json!({"path": file})).await, "skill\n");
+    assert!(w.done("grep", json!({"path": w.outside("skills"), "pattern": "skill"})).await.contains(":1: skill"));
+    for (tool, arguments) in [
+        ("read_file", json!({"path": w.outside("skills/../secret")})),
+        ("read_file", json!({"path": w.outside("skills/a/link")})),
+        ("read_file", json!({"path": "../skills/a/SKILL.md"})),
+        ("write_file", json!({"path": file, "content": "x"})),
+        ("write_file", json!({"path": w.outside("skills/new"), "content": "x"})),
+        ("edit_file", json!({"path": file, "old_text": "skill", "new_text": "x"})),
+    ] {
+        let why = w.failed(tool, arguments.clone()).await;
+        assert!(why.contains("outside the workspace"), "{tool} {arguments}: {why}");
+    }
+}
+
+#[tokio::test]
 async fn links_that_stay_inside_are_followed() {
     let w = Fixture::new();
     w.write("d/file", "old\n");

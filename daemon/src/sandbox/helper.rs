@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Both are subreapers: every orphan below becomes their child, also one that opened a session of its own. The helper's
-//! standard input is the control channel: one [`Job`] comes in, one [`News`] goes out. When the channel closes, on
+//! standard input is the control channel: one [`Job`] comes in, [`News`] go out. When the channel closes, on
 //! purpose or because the daemon died, the helper ends everything below it: TERM, [`GRACE`], KILL until nobody is left.
 //! The keeper does the same if the command kills the helper. Both live until nobody is left. There is no runtime here
 //! and nothing of the daemon's environment.
@@ -60,6 +60,8 @@ pub struct Job {
 /// What a helper tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum News {
+    /// The program runs.
+    Started,
     /// The program could not be started.
     Failed(String),
     /// The program ended with this status.
@@ -111,6 +113,7 @@ fn serve() -> io::Result<()> {
         Ok(child) => child.id(),
         Err(why) => return tell(&control, &News::Failed(why.to_string())),
     };
+    tell(&control, &News::Started).ok();
     thread::Builder::new().name("control".into()).spawn(move || {
         // An error is as good as the end: nobody is there any more.
         io::copy(&mut reader, &mut io::sink()).ok();

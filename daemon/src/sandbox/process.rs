@@ -63,7 +63,7 @@ impl Process {
         Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress })
     }
 
-    /// Waits for the command's end; none where the helper was killed. Loses nothing when dropped.
+    /// Waits for what the helper tells next; none where it was killed. Loses nothing when dropped.
     pub async fn news(&mut self) -> Option<News> {
         let line = self.news.next_line().await.ok()??;
         serde_json::from_str(&line).ok()

@@ -36,11 +36,12 @@ pub fn walk(
 ) {
     let root = if target.starts_with(workspace.path()) { workspace.path() } else { target };
     let mut walker = Walker { workspace, target, cancel, visit: &mut visit, ignores: Vec::new() };
-    // How far it came does not matter: the visitor knows what it has.
-    let _: ControlFlow<()> = match workspace.find(&root.to_string_lossy()) {
+    let walked = match workspace.find(&root.to_string_lossy()) {
         Ok((_, false)) => walker.entry(root, FileType::RegularFile),
         _ => walker.folder(root),
     };
+    // How far it came does not matter: the visitor knows what it has.
+    walked.break_value();
 }
 
 struct Walker<'a> {
