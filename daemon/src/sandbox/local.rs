@@ -139,7 +139,7 @@ impl LocalSandbox {
         }
         process.drain().await;
         let left_running = process.alive();
-        let later = (left_running > 0).then(|| process.output().keep_the_rest());
+        let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
         if left_running > 0 {
             self.keep(command.task, process);

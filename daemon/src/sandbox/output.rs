@@ -54,10 +54,10 @@ impl Output {
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
     }
 
-    /// Has all that comes from now on written to the file, and returns where that is.
-    pub fn keep_the_rest(&mut self) -> PathBuf {
+    /// Has all that comes from now on written to the file, and returns where that is, unless the file is at its end.
+    pub fn keep_the_rest(&mut self) -> Option<PathBuf> {
         self.spill_always = true;
-        self.path.clone()
+        (!matches!(self.spill, Spill::Partial(_))).then(|| self.path.clone())
     }
 
     /// Returns the readable text, and the file if it holds all of what the text does not.
