@@ -37,8 +37,8 @@ const EX_CONFIG: u8 = 78;
 const EX_DATAERR: u8 = 65;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| first == helper::ARGUMENT) {
-        return ExitCode::from(helper::helper_main());
+    if let Some(status) = helper::run_if_asked(std::env::args_os().nth(1).as_deref()) {
+        return ExitCode::from(status);
     }
     let arguments = Arguments::parse();
     let env = Env::capture();

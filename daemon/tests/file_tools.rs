@@ -1,6 +1,6 @@
-//! What the file tools do with paths that lead astray, with files that are no text, and with every kind of edit.
+//! What the file tools do with files of every kind: pages, binaries, edits, searches.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
@@ -10,157 +10,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use nanod::tools::ToolOutcome;
 use serde_json::json;
 use support::Fixture;
-
-#[tokio::test]
-async fn nothing_outside_is_read() {
-    let w = Fixture::new();
-    w.link("/etc", "l");
-    w.link("../secret", "up");
-    w.link(w.outside("secret"), "absolute");
-    w.link("/proc/self/environ", "e");
-    w.link("/proc/self/root", "root");
-    fs::create_dir(w.path("d")).unwrap();
-    w.link("../..", "d/upup");
-    let secret = w.outside("secret").display().to_string();
-    let through = format!("{}/../secret", w.path("").display());
-    for path in [
-        "../../../etc/passwd",
-        "../secret",
-        "d/../../secret",
-        "l/passwd",
-        "up",
-        "absolute",
-        "e",
-        "root/etc/passwd",
-        "d/upup/secret",
-        "/etc/passwd",
-        "/proc/self/root/etc/shadow",
-        "/proc/self/fd/0",
-        "/dev/stdin",
-        "/dev/zero",
-        "/dev/tty",
-        "/nowhere/at/all",
-        &secret,
-        &through,
-    ] {
-        for (tool, arguments) in [
-            ("read_file", json!({"path": path})),
-            ("write_file", json!({"path": path, "content": "x"})),
-            ("edit_file", json!({"path": path, "old_text": "secret", "new_text": "x"})),
-            ("list_dir", json!({"path": path})),
-            ("grep", json!({"path": path, "pattern": "."})),
-            ("search", json!({"path": path, "query": "s"})),
-        ] {
-            let why = w.failed(tool, arguments).await;
-            assert!(why.contains("outside the workspace"), "{tool} {path}: {why}");
-        }
-    }
-    assert_eq!(fs::read(w.outside("secret")).unwrap(), b"secret\n");
-}
-
-#[tokio::test]
-async fn nothing_outside_is_made() {
-    let w = Fixture::new();
-    w.link(w.outside("new"), "dangling");
-    w.link("../new", "relative");
-    w.link(w.outside("folder"), "p");
-    fs::create_dir(w.outside("there")).unwrap();
-    w.link(w.outside("there"), "q");
-    for path in ["dangling", "relative", "p/a/b", "q/new", "q/a/b", "../new", "a/../../new"] {
-        let why = w.failed("write_file", json!({"path": path, "content": "x"})).await;
-        assert!(why.contains("outside the workspace"), "{path}: {why}");
-    }
-    assert!(!w.outside("new").exists() && !w.outside("folder").exists());
-    assert_eq!(fs::read_dir(w.outside("there")).unwrap().count(), 0);
-}
-
-#[tokio::test]
-async fn links_that_stay_inside_are_followed() {
-    let w = Fixture::new();
-    w.write("d/file", "old\n");
-    w.link("d/file", "relative");
-    w.link(w.path("d/file"), "absolute");
-    w.link("d/new", "dangling");
-    w.link("d", "folder");
-    w.link("../d/file", "d/back");
-    for path in ["relative", "absolute", "folder/file", "d/back", w.path("d/file").to_str().unwrap()] {
-        assert_eq!(w.done("read_file", json!({"path": path})).await, "old\n", "{path}");
-        let _ = w.done("write_file", json!({"path": path, "content": path})).await;
-        assert_eq!(w.read("d/file"), path.as_bytes());
-        w.write("d/file", "old\n");
-    }
-    let _ = w.done("write_file", json!({"path": "dangling", "content": "x"})).await;
-    assert_eq!(w.read("d/new"), b"x");
-    assert!(w.path("relative").is_symlink() && w.path("absolute").is_symlink());
-}
-
-#[tokio::test]
-async fn a_hard_link_is_broken_not_followed() {
-    let w = Fixture::new();
-    for (tool, arguments) in [
-        ("write_file", json!({"path": "h", "content": "x"})),
-        ("edit_file", json!({"path": "h", "old_text": "secret", "new_text": "x"})),
-    ] {
-        fs::hard_link(w.outside("secret"), w.path("h")).unwrap();
-        let _ = w.done(tool, arguments).await;
-        assert_eq!(fs::read(w.outside("secret")).unwrap(), b"secret\n");
-        fs::remove_file(w.path("h")).unwrap();
-    }
-}
-
-#[tokio::test]
-async fn only_regular_files() {
-    for w in [Fixture::new(), Fixture::unrestricted()] {
-        rustix::fs::mkfifoat(rustix::fs::CWD, w.path("fifo"), 0o600.into()).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(w.path("socket")).unwrap();
-        fs::create_dir(w.path("folder")).unwrap();
-        for path in ["fifo", "socket", "folder"] {
-            let read = w.failed("read_file", json!({"path": path})).await;
-            assert!(read.contains("not a regular file"), "{path}: {read}");
-            let written = w.failed("write_file", json!({"path": path, "content": "x"})).await;
-            assert!(written.contains("not a regular file"), "{path}: {written}");
-            let edited = w.failed("edit_file", json!({"path": path, "old_text": "a", "new_text": "x"})).await;
-            assert!(edited.contains("not a regular file"), "{path}: {edited}");
-        }
-        assert!(w.done("grep", json!({"pattern": "x"})).await.contains("no matches"));
-    }
-    let w = Fixture::unrestricted();
-    for path in ["/dev/zero", "/dev/null"] {
-        assert!(w.failed("read_file", json!({"path": path})).await.contains("not a regular file"));
-    }
-    let outside = w.outside("secret");
-    assert_eq!(w.done("read_file", json!({"path": outside})).await, "secret\n");
-    assert_eq!(w.done("read_file", json!({"path": "../secret"})).await, "secret\n");
-}
-
-#[tokio::test]
-async fn bad_paths() {
-    let w = Fixture::new();
-    let bad = [
-        String::new(),
-        "a\0b".into(),
-        "x".repeat(5000),
-        "x".repeat(300),
-        "a/".repeat(5000) + "f",
-        "a/".repeat(300) + "f",
-    ];
-    for path in &bad {
-        for (tool, arguments) in [
-            ("read_file", json!({"path": path})),
-            ("write_file", json!({"path": path, "content": "x"})),
-            ("edit_file", json!({"path": path, "old_text": "a", "new_text": "x"})),
-            ("list_dir", json!({"path": path})),
-        ] {
-            let why = w.failed(tool, arguments).await;
-            assert!(why.starts_with("bad path: ") && why.len() < 800, "{tool}: {why}");
-        }
-    }
-    for path in [".", "..", "a/", "a/.."] {
-        let why = w.failed("write_file", json!({"path": path, "content": "x"})).await;
-        assert!(why.starts_with("bad path: "), "{path}: {why}");
-    }
-    assert_eq!(fs::read_dir(w.path("")).unwrap().count(), 0);
-}
 
 #[tokio::test]
 async fn bad_arguments() {
@@ -191,7 +40,7 @@ async fn bad_arguments() {
 #[tokio::test]
 async fn pages_of_a_file() {
     let w = Fixture::new();
-    let lines = |from: usize, to: usize| (from..=to).map(|n| format!("{n}\n")).collect::<String>();
+    let lines = |from: usize, to: usize| support::lines(from..=to, |n| format!("{n}\n"));
     w.write("f", lines(1, 2500));
     w.write("wide", format!("{}\n", "x".repeat(199)).repeat(500));
     w.write("long", "é".repeat(60_000));
@@ -240,14 +89,14 @@ async fn binary_and_huge_files_are_named() {
     let headed = fs::File::create(w.path("headed")).unwrap();
     std::io::Write::write_all(&mut &headed, &b"line of text\n".repeat(10_000)).unwrap();
     headed.set_len(10 << 30).unwrap();
-    for (path, size) in [("nul", 7), ("noise", 400), ("sparse", 10 << 30)] {
+    for (path, size) in [("nul", 7), ("noise", 400), ("sparse", 10_u64 << 30)] {
         let why = w.failed("read_file", json!({"path": path})).await;
         assert!(why.contains(&format!("a binary file of {size} bytes")), "{path}: {why}");
     }
     let before = resident();
     let text = w.done("read_file", json!({"path": "headed"})).await;
     assert!(text.ends_with("[lines 1-2000 of more; continue with offset=2001]\n"), "{}", text.len());
-    assert!(resident() < before + (16 << 20));
+    assert!(resident() < before + (64 << 20));
     assert!(w.failed("read_file", json!({"path": "late", "offset": 3999})).await.contains("binary"));
     assert!(w.done("grep", json!({"pattern": "nothing"})).await.contains("no matches"));
     let why = w.failed("edit_file", json!({"path": "headed", "old_text": "a", "new_text": "b"})).await;
@@ -276,7 +125,7 @@ async fn mode_and_owner_are_kept() {
     w.write("script", "#!/bin/sh\n");
     fs::set_permissions(w.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
     // Only root may give a file away; elsewhere the owner stays what it is.
-    let _ = std::os::unix::fs::chown(w.path("script"), Some(1234), Some(1234));
+    std::os::unix::fs::chown(w.path("script"), Some(1234), Some(1234)).ok();
     let before = fs::metadata(w.path("script")).unwrap();
     let _ = w.done("write_file", json!({"path": "script", "content": "echo a\n"})).await;
     let _ = w.done("edit_file", json!({"path": "script", "old_text": "a", "new_text": "b"})).await;
@@ -308,7 +157,7 @@ async fn edits_touch_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_edits_of_one_file_are_all_kept() {
     let w = std::sync::Arc::new(Fixture::new());
-    w.write("f", (1..=40).map(|n| format!("<{n}>\n")).collect::<String>());
+    w.write("f", support::lines(1..=40, |n| format!("<{n}>\n")));
     w.link("f", "link");
     let edits = (1..=40).map(|n| {
         let w = std::sync::Arc::clone(&w);
@@ -320,7 +169,7 @@ async fn parallel_edits_of_one_file_are_all_kept() {
     for edit in edits.collect::<Vec<_>>() {
         assert!(edit.await.unwrap().starts_with("replaced once"));
     }
-    assert_eq!(w.read("f"), (1..=40).map(|n| format!("({n})\n")).collect::<String>().into_bytes());
+    assert_eq!(w.read("f"), support::lines(1..=40, |n| format!("({n})\n")).into_bytes());
 }
 
 #[tokio::test]
@@ -381,6 +230,23 @@ async fn lines_are_found() {
     ] {
         assert_eq!(w.done("grep", arguments.clone()).await, expected, "{arguments}");
     }
+}
+
+/// A `.gitignore` may be anything: it is read like every other file.
+#[tokio::test]
+async fn odd_ignore_files_do_no_harm() {
+    let w = Fixture::new();
+    for name in ["fifo", "sparse", "link", "folder"] {
+        w.write(&format!("{name}/f"), "find me\n");
+    }
+    rustix::fs::mkfifoat(rustix::fs::CWD, w.path("fifo/.gitignore"), 0o600.into()).unwrap();
+    fs::File::create(w.path("sparse/.gitignore")).unwrap().set_len(10 << 30).unwrap();
+    fs::write(w.outside("rules"), "f\n").unwrap();
+    w.link("../../rules", "link/.gitignore");
+    fs::create_dir(w.path("folder/.gitignore")).unwrap();
+    w.write(".gitignore", "[\n!f\n");
+    let found = w.done("grep", json!({"pattern": "find"})).await;
+    assert_eq!(found, "fifo/f:1: find me\nfolder/f:1: find me\nlink/f:1: find me\nsparse/f:1: find me\n");
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 struct Stat {
     zombie: bool,
     parent: i32,
-    session: i32,
 }
 
 /// Returns every living process below `root`, children of its children too.
@@ -22,26 +21,15 @@ pub fn descendants(root: i32) -> Vec<i32> {
     all.iter().filter(|(pid, stat)| !stat.zombie && descends(**pid, root, &all)).map(|(pid, _)| *pid).collect()
 }
 
-/// Returns every living process of the session that `leader` opened, but for `leader`.
-///
-/// Exact as long as `leader` has not been reaped: until then its number cannot name another session.
-pub fn session_members(leader: i32) -> Vec<i32> {
-    let member = |pid: i32, stat: &Stat| !stat.zombie && stat.session == leader && pid != leader;
-    all().iter().filter(|(pid, stat)| member(**pid, stat)).map(|(pid, _)| *pid).collect()
-}
-
-/// Sends `signal` to all that `kin` lists and returns how many there were.
-pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) -> usize {
-    let all = kin();
-    let handles: Vec<_> = all
-        .iter()
-        .filter_map(|pid| Some((*pid, pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok()?)))
-        .collect();
+/// Sends a signal to all that `kin` lists.
+pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) {
+    let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
+    let handles: Vec<_> = kin().into_iter().filter_map(open).collect();
     let still = kin();
     for (_, handle) in handles.iter().filter(|(pid, _)| still.contains(pid)) {
+        // It may belong to another user: then nothing can be done.
         pidfd_send_signal(handle, wanted).ok();
     }
-    all.len()
 }
 
 fn descends(pid: i32, root: i32, all: &HashMap<i32, Stat>) -> bool {
@@ -68,8 +56,7 @@ fn parse(stat: &str) -> Option<Stat> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let zombie = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    Some(Stat { zombie, parent, session })
+    Some(Stat { zombie, parent })
 }
 
 #[cfg(test)]
@@ -79,8 +66,8 @@ mod tests {
     #[test]
     fn stat_lines() {
         let check = |line: &str, expected| assert_eq!(parse(line), expected, "{line}");
-        check("7 (sh) S 3 7 5 0 -1", Some(Stat { zombie: false, parent: 3, session: 5 }));
-        check("7 (a) b) (c) Z 3 7 5 0", Some(Stat { zombie: true, parent: 3, session: 5 }));
+        check("7 (sh) S 3 7 5 0 -1", Some(Stat { zombie: false, parent: 3 }));
+        check("7 (a) b) (c) Z 3 7 5 0", Some(Stat { zombie: true, parent: 3 }));
         check("7 (sh) S", None);
         check("", None);
     }

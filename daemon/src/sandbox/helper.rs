@@ -1,20 +1,25 @@
-//! The small process that stands between the daemon and one command: `nanod` run again with a hidden argument.
+//! The two small processes that stand between the daemon and one command: `nanod` run again with a hidden argument.
 //!
-//! It opens a session of its own, takes in every orphan below it (it is their subreaper) and lives until none is left.
-//! Its standard input is the control channel: one [`Job`] comes in, one [`News`] goes out. When the channel closes,
-//! on purpose or because the daemon died, everything below is ended: TERM, [`GRACE`], KILL until nobody is left.
-//! There is no runtime here and nothing of the daemon's environment.
+//! ```text
+//! nanod ── keeper ── helper ── shell ── …
+//! ```
+//!
+//! Both are subreapers: every orphan below becomes their child, also one that opened a session of its own. The helper's
+//! standard input is the control channel: one [`Job`] comes in, [`News`] go out. When the channel closes, on
+//! purpose or because the daemon died, the helper ends everything below it: TERM, [`GRACE`], KILL until nobody is left.
+//! The keeper does the same if the command kills the helper. Both live until nobody is left. There is no runtime here
+//! and nothing of the daemon's environment.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,8 +31,10 @@ use serde::{Deserialize, Serialize};
 use super::Language;
 use super::descendants::{descendants, signal_all};
 
-/// The hidden argument that makes `nanod` a helper.
+/// The hidden argument that makes `nanod` a keeper, which starts the helper.
 pub const ARGUMENT: &str = "__exec";
+/// The one that makes it a helper.
+const INNER: &str = "__exec-inner";
 /// How long what was asked to end may take.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// How often the process table is read while everything is being ended.
@@ -53,6 +60,8 @@ pub struct Job {
 /// What a helper tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum News {
+    /// The program runs.
+    Started,
     /// The program could not be started.
     Failed(String),
     /// The program ended with this status.
@@ -61,29 +70,73 @@ pub enum News {
     Signalled(i32),
 }
 
-/// Serves as the helper: the whole life of the process, whose exit status it returns.
-pub fn helper_main() -> u8 {
-    u8::from(serve().is_err())
+/// Serves as keeper or helper if `argument`, the first of the program, asks for that, and returns the exit status.
+pub fn run_if_asked(argument: Option<&OsStr>) -> Option<u8> {
+    let life = match argument?.to_str()? {
+        ARGUMENT => keep,
+        INNER => serve,
+        _ => return None,
+    };
+    Some(u8::from(prepare().and_then(|()| life()).is_err()))
 }
 
-fn serve() -> io::Result<()> {
-    rustix::process::setsid()?;
+fn prepare() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid()))?;
     // A name that no `pkill nanod` means.
     rustix::thread::set_name(c"nano-exec")?;
-    outlive_signals()?;
+    outlive_signals()
+}
+
+/// The keeper's life: it only acts if the helper was killed.
+fn keep() -> io::Result<()> {
+    rustix::process::setsid()?;
+    close_what_was_inherited()?;
+    let helper = Command::new("/proc/self/exe").arg(INNER).spawn()?;
+    // Channel and pipe belong to those below: they close when those end.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(File::open("/dev/null")?)?;
+    reap(helper.id(), |status| {
+        if status.exit_status() != Some(0) {
+            thread::spawn(end_all);
+        }
+    })
+}
+
+/// The helper's life.
+fn serve() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut reader = BufReader::new(control.try_clone()?);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let job: Job = serde_json::from_str(&line)?;
     let shell = match start(&job) {
-        Ok(child) => child.id().cast_signed(),
+        Ok(child) => child.id(),
         Err(why) => return tell(&control, &News::Failed(why.to_string())),
     };
-    let (reaped, on_reaped) = channel();
-    thread::Builder::new().name("control".into()).spawn(move || end_when_closed(reader, &on_reaped))?;
-    reap(shell, &control, &reaped)
+    tell(&control, &News::Started).ok();
+    thread::Builder::new().name("control".into()).spawn(move || {
+        // An error is as good as the end: nobody is there any more.
+        io::copy(&mut reader, &mut io::sink()).ok();
+        end_all();
+    })?;
+    reap(shell, |status| {
+        // The daemon may be gone; what is left is ended all the same.
+        tell(&control, &news(status)).ok();
+    })
+}
+
+/// Sees to it that no descriptor the daemon was started with reaches a command.
+#[expect(unsafe_code, reason = "the standard library lends no descriptor that it did not open; see below")]
+fn close_what_was_inherited() -> io::Result<()> {
+    let open: Vec<i32> =
+        fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for number in open.into_iter().filter(|number| *number > 2) {
+        // SAFETY: it is lent for one call that changes a flag of it, and nothing else runs in this process yet. One
+        // that is closed by now, as that of the listing, is answered with an error.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC).ok();
+    }
+    Ok(())
 }
 
 /// A command that signals its parent must not end the one who would clean up after it.
@@ -132,18 +185,12 @@ fn argument(job: &Job) -> io::Result<(String, Option<File>)> {
     Ok((text, Some(file)))
 }
 
-/// Waits for every child, its own and the orphans, until there is none.
-fn reap(shell: i32, control: &UnixStream, reaped: &Sender<()>) -> io::Result<()> {
+/// Waits for every child, its own and the orphans, until there is none; `ended` is told how `child` ended.
+fn reap(child: u32, ended: impl Fn(WaitStatus)) -> io::Result<()> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) => {
-                if pid.as_raw_pid() == shell {
-                    // The daemon may be gone; what is left is ended all the same.
-                    tell(control, &news(status)).ok();
-                }
-                reaped.send(()).ok();
-            }
-            Ok(None) | Err(Errno::INTR) => {}
+            Ok(Some((pid, status))) if pid.as_raw_pid().cast_unsigned() == child => ended(status),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::CHILD) => return Ok(()),
             Err(why) => return Err(why.into()),
         }
@@ -163,26 +210,18 @@ fn tell(mut control: &UnixStream, news: &News) -> io::Result<()> {
     control.write_all(&line)
 }
 
-fn end_when_closed(mut control: impl Read, reaped: &Receiver<()>) {
-    // An error is as good as the end: nobody is there any more.
-    io::copy(&mut control, &mut io::sink()).ok();
+/// Ends everything below; the process, and this thread with it, ends when its last child has been reaped.
+fn end_all() {
     let kin = || descendants(getpid().as_raw_pid());
     signal_all(Signal::TERM, kin);
     // What is stopped takes the TERM only once it goes on.
     signal_all(Signal::CONT, kin);
     let grace = Instant::now() + GRACE;
     while Instant::now() < grace && !kin().is_empty() {
-        wait_for_news(reaped);
+        thread::sleep(LOOK);
     }
-    // The process ends with its last child, and this thread with it.
     loop {
         signal_all(Signal::KILL, kin);
-        wait_for_news(reaped);
-    }
-}
-
-fn wait_for_news(reaped: &Receiver<()>) {
-    if reaped.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
-        thread::park_timeout(LOOK);
+        thread::sleep(LOOK);
     }
 }

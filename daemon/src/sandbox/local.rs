@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::id::TaskId;
 use nano_protocol::tool::Prompt;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::helper::{Job, News};
@@ -138,7 +139,7 @@ impl LocalSandbox {
         }
         process.drain().await;
         let left_running = process.alive();
-        let later = (left_running > 0).then(|| process.output().keep_the_rest());
+        let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
         if left_running > 0 {
             self.keep(command.task, process);
@@ -163,22 +164,25 @@ impl LocalSandbox {
 }
 
 async fn ending(process: &mut Process, command: &Command, cancel: &CancellationToken) -> Result<Ending, SandboxError> {
-    let (limit, at_limit) =
-        if command.background { (BACKGROUND, Ending::Running) } else { (command.timeout, Ending::TimedOut) };
-    let news = tokio::select! {
-        // Who cancels is not told of an end that came at the same moment; an end beats the clock.
-        biased;
-        () = cancel.cancelled() => return Ok(Ending::Cancelled),
-        news = process.news() => news,
-        () = sleep(limit) => return Ok(at_limit),
-    };
-    match news {
-        Some(News::Exited(code)) => Ok(Ending::Exited(code)),
-        Some(News::Signalled(number)) => Ok(Ending::Signalled(signal_name(number))),
-        Some(News::Failed(why)) => Err(SandboxError::Start(why)),
-        None => {
-            process.ended().await;
-            Ok(Ending::Signalled("SIGKILL".into()))
+    let mut limit = pin!(sleep(command.timeout));
+    loop {
+        let news = tokio::select! {
+            // Who cancels is not told of an end that came at the same moment; an end beats the clock.
+            biased;
+            () = cancel.cancelled() => return Ok(Ending::Cancelled),
+            news = process.news() => news,
+            () = &mut limit => return Ok(if command.background { Ending::Running } else { Ending::TimedOut }),
+        };
+        match news {
+            Some(News::Started) if command.background => limit.as_mut().reset(Instant::now() + BACKGROUND),
+            Some(News::Started) => {}
+            Some(News::Exited(code)) => return Ok(Ending::Exited(code)),
+            Some(News::Signalled(number)) => return Ok(Ending::Signalled(signal_name(number))),
+            Some(News::Failed(why)) => return Err(SandboxError::Start(why)),
+            None => {
+                process.ended().await;
+                return Ok(Ending::Signalled("SIGKILL".into()));
+            }
         }
     }
 }

@@ -54,10 +54,10 @@ impl Output {
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
     }
 
-    /// Has all that comes from now on written to the file, and returns where that is.
-    pub fn keep_the_rest(&mut self) -> PathBuf {
+    /// Has all that comes from now on written to the file, and returns where that is, unless the file is at its end.
+    pub fn keep_the_rest(&mut self) -> Option<PathBuf> {
         self.spill_always = true;
-        self.path.clone()
+        (!matches!(self.spill, Spill::Partial(_))).then(|| self.path.clone())
     }
 
     /// Returns the readable text, and the file if it holds all of what the text does not.
@@ -223,4 +223,52 @@ fn clip_lines(text: &str) -> (String, bool) {
         format!("{} [… {} bytes of this line left out]\n", &body[..end], body.len() - end)
     });
     (lines.collect(), clipped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD, Output, TAIL, readable, whole_lines_after, whole_lines_before};
+
+    #[test]
+    fn text_is_readable() {
+        let check = |raw: &[u8], expected: &str| assert_eq!(readable(raw), expected, "{raw:?}");
+        check(b"a\x1b[1;31mb\x1b[0m\x1b]0;title\x07c\x1b]8;;u\x1b\\d\x1b(Be\x1bcf", "abcdef");
+        check(b"\x1b[", "");
+        check(b"\x1b", "");
+        check(b"\x1b]0;never closed\nnext", "\nnext");
+        check("\u{9b}31mx\u{9d}t\u{9c}y".as_bytes(), "xy");
+        check(b"1%\r2%\r\nend\x00\x07\x08\x7f\t.", "1%\n2%\nend\t.");
+        check("a\u{202e}b\u{fff9}ä".as_bytes(), "abä");
+        check(b"\xff\xc3", "\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn cuts_are_at_lines_or_characters() {
+        assert_eq!(whole_lines_before(b"a\nb"), b"a\n");
+        assert_eq!(whole_lines_before("aä".as_bytes().split_last().map_or(&[], |(_, rest)| rest)), b"a");
+        assert_eq!(whole_lines_before(b"a\xff"), b"a\xff");
+        assert_eq!(whole_lines_after(b"a\nb"), b"b");
+        assert_eq!(whole_lines_after(&"äa".as_bytes()[1..]), b"a");
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same() {
+        let raw: Vec<u8> = (0..30_000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let folder = std::env::temp_dir().join(format!("nano-output-{}", std::process::id()));
+        let render = |size: usize| {
+            let path = folder.join(size.to_string());
+            let mut output = Output::new(path.clone());
+            raw.chunks(size).for_each(|piece| output.push(piece));
+            let (text, spill) = output.render();
+            assert_eq!(spill.as_ref(), Some(&path));
+            assert_eq!(std::fs::read(&path).ok().as_ref(), Some(&raw));
+            text.replace(&path.display().to_string(), "PATH")
+        };
+        let expected = render(raw.len());
+        assert!(expected.len() < HEAD + TAIL + 200 && expected.starts_with("0\n") && expected.ends_with("29999\n"));
+        for size in [1, 7, HEAD, HEAD + 1, TAIL, HEAD + TAIL, HEAD + TAIL + 1] {
+            assert_eq!(render(size), expected, "{size}");
+        }
+        assert!(std::fs::remove_dir_all(folder).is_ok());
+    }
 }

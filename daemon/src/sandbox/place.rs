@@ -57,11 +57,11 @@ impl Workspace {
             return Err(PathError::Bad(format!("`{}` names a folder", shown(given))));
         };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok((self.folder_at(given, parent, make)?, name.into()))
+        Ok((self.made_folder(given, parent, make)?, name.into()))
     }
 
     /// Opens a folder, made with its parents if need be, each step resolved beneath the root.
-    fn folder_at(&self, given: &str, path: &Path, make: bool) -> Result<OwnedFd, PathError> {
+    fn made_folder(&self, given: &str, path: &Path, make: bool) -> Result<OwnedFd, PathError> {
         match self.open_at(given, path, OFlags::PATH | OFlags::DIRECTORY, &[]) {
             Err(PathError::Io { source, .. }) if make && source.kind() == io::ErrorKind::NotFound => {}
             result => return result,
@@ -70,7 +70,7 @@ impl Workspace {
             return Err(io_error(given, Errno::NOENT));
         };
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let folder = self.folder_at(given, parent, make)?;
+        let folder = self.made_folder(given, parent, make)?;
         if let Some(name) = name {
             match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}

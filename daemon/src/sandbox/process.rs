@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -17,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SandboxError;
-use super::descendants::{descendants, session_members, signal_all};
+use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
 use super::output::Output;
 
@@ -31,8 +30,8 @@ const BEYOND_GRACE: Duration = Duration::from_secs(4);
 /// A started command.
 #[derive(Debug)]
 pub struct Process {
-    helper: Child,
-    pid: i32,
+    keeper: Child,
+    keeper_pid: i32,
     news: Lines<BufReader<OwnedReadHalf>>,
     control: Option<OwnedWriteHalf>,
     pipe: Arc<PipeReader>,
@@ -46,7 +45,7 @@ impl Process {
         let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(cannot)?;
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
-        let helper = {
+        let keeper = {
             let mut command = Command::new(helper);
             command.arg(ARGUMENT).env_clear().current_dir("/");
             command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(writer).stderr(Stdio::null());
@@ -59,12 +58,12 @@ impl Process {
         control.write_all(&line).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
         let progress = pump(Arc::clone(&pipe), Arc::clone(&output)).map_err(cannot)?;
-        let pid = helper.id().unwrap_or_default().cast_signed();
+        let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
         let news = BufReader::new(news).lines();
-        Ok(Self { helper, pid, news, control: Some(control), pipe, output, progress })
+        Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress })
     }
 
-    /// Waits for the command's end; none where the helper was killed. Loses nothing when dropped.
+    /// Waits for what the helper tells next; none where it was killed. Loses nothing when dropped.
     pub async fn news(&mut self) -> Option<News> {
         let line = self.news.next_line().await.ok()??;
         serde_json::from_str(&line).ok()
@@ -88,9 +87,9 @@ impl Process {
         }
     }
 
-    /// Returns how many processes of the command live.
+    /// Returns how many processes of the command live, the helper below the keeper not counted.
     pub fn alive(&self) -> usize {
-        descendants(self.pid).len()
+        descendants(self.keeper_pid).len().saturating_sub(1)
     }
 
     /// Asks the helper to end everything; [`Process::ended`] waits for it.
@@ -103,15 +102,7 @@ impl Process {
         self.end();
         let patience = Instant::now() + GRACE + BEYOND_GRACE;
         while let Ok(Ok(Some(_))) = timeout_at(patience, self.news.next_line()).await {}
-        self.sweep();
-        timeout_at(patience, self.helper.wait()).await.ok();
-    }
-
-    /// Ends what a killed helper left behind in its session. Its number is not free before it has been waited for.
-    pub fn sweep(&self) {
-        if descendants(self.pid).is_empty() {
-            signal_all(Signal::KILL, || session_members(self.pid));
-        }
+        timeout_at(patience, self.keeper.wait()).await.ok();
     }
 }
 

@@ -23,12 +23,12 @@ const PATH: usize = 4095;
 pub struct Workspace {
     root: Root,
     restrict: bool,
-    readable: Vec<Root>,
+    readable: Vec<PathBuf>,
 }
 
 /// A folder that is opened once and resolved beneath.
 #[derive(Debug)]
-pub(super) struct Root {
+struct Root {
     path: PathBuf,
     folder: OwnedFd,
 }
@@ -71,10 +71,10 @@ impl Workspace {
         Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new() })
     }
 
-    /// Adds folders that may be read although they lie outside; those that are not there are left out.
+    /// Adds folders, absolute, that may be read although they lie outside, as soon as they are there.
     #[must_use]
-    pub fn with_readable(mut self, folders: &[PathBuf]) -> Self {
-        self.readable = folders.iter().filter_map(|folder| Root::open(folder).ok()).collect();
+    pub fn with_readable(mut self, folders: Vec<PathBuf>) -> Self {
+        self.readable.extend(folders);
         self
     }
 
@@ -98,9 +98,14 @@ impl Workspace {
 
     /// Opens a folder and returns where it really is.
     pub fn folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), PathError> {
-        let folder = self.open_at(path, Path::new(check(path)?), OFlags::DIRECTORY, &self.readable)?;
+        let folder = self.folder_at(path, Path::new(check(path)?))?;
         let place = real_path(&folder).map_err(|source| PathError::Io { path: shown(path), source })?;
         Ok((folder, place))
+    }
+
+    /// Opens a folder that was found by walking; errors name it as `given`.
+    pub fn folder_at(&self, given: &str, path: &Path) -> Result<OwnedFd, PathError> {
+        self.open_at(given, path, OFlags::DIRECTORY, &self.readable)
     }
 
     /// Returns where `path` really is, be it a file or a folder, and which of the two.
@@ -122,13 +127,14 @@ impl Workspace {
         given: &str,
         path: &Path,
         flags: OFlags,
-        readable: &[Root],
+        readable: &[PathBuf],
     ) -> Result<OwnedFd, PathError> {
         let flags = flags | OFlags::CLOEXEC;
         let opened = if self.restrict {
             let mut opened = self.root.beneath(path, flags);
-            for root in readable.iter().filter(|_| path.is_absolute()) {
-                opened = opened.or_else(|why| if is_escape(why) { root.beneath(path, flags) } else { Err(why) });
+            for folder in readable.iter().filter(|_| path.is_absolute()) {
+                let there = || Root::open(folder).map_err(|_| Errno::XDEV)?.beneath(path, flags);
+                opened = opened.or_else(|why| if is_escape(why) { there() } else { Err(why) });
             }
             opened
         } else {

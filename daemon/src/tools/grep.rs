@@ -1,11 +1,11 @@
 //! `grep`: lines that match a regular expression.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::RegexMatcher;
 use nano_protocol::Object;
+use rustix::fs::FileType;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -68,12 +68,11 @@ fn grep(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Resul
     let glob = args.glob.as_deref().map(glob).transpose()?;
     let (target, _) = workspace.find(args.path.as_deref().unwrap_or(".")).map_err(|why| why.to_string())?;
     let mut found = Found::new(limit, context);
-    walk(workspace, &target, cancel, |entry| {
-        let wanted = |glob: &GlobMatcher| glob.is_match(entry.path().strip_prefix(&target).unwrap_or(Path::new("")));
+    walk(workspace, &target, cancel, |path, kind| {
+        let wanted = |glob: &GlobMatcher| glob.is_match(path.strip_prefix(&target).unwrap_or(path));
         // A file that was named is searched whatever the glob says of it.
-        let named = entry.path() == target;
-        if entry.file_type().is_some_and(|kind| kind.is_file()) && (named || glob.as_ref().is_none_or(wanted)) {
-            found.search(workspace, entry.path(), &matcher, cancel);
+        if kind == FileType::RegularFile && (path == target || glob.as_ref().is_none_or(wanted)) {
+            found.search(workspace, path, &matcher, cancel);
         }
         if found.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -1,11 +1,17 @@
 //! `list_dir`: what is in a folder.
 
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
 use nano_protocol::Object;
 use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::blocking::{blocking, file_tool};
 use super::read_file::{at_least_one, with_notes};
+use super::walk::printable;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::Workspace;
@@ -59,28 +65,30 @@ impl Tool for ListDir {
 }
 
 fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, String> {
-    let (folder, _) = workspace.folder(path).map_err(|why| why.to_string())?;
-    let entries = Dir::read_from(&folder).map_err(|why| why.to_string())?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|why| why.to_string())?;
-        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            continue;
-        }
+    let folder = workspace.folder(path).map_err(|why| why.to_string())?.0;
+    let entries = entries(&folder).map_err(|why| why.to_string())?;
+    let mark = |kind| match kind {
+        FileType::Directory => "/",
+        FileType::Symlink => "@",
+        _ => "",
+    };
+    Ok(entries.into_iter().map(|(name, kind)| printable(&name.to_string_lossy()) + mark(kind)).collect())
+}
+
+/// Returns the names in an opened folder and what each is, in no order.
+pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
         let kind = match entry.file_type() {
             // Some file systems do not say.
-            FileType::Unknown => rustix::fs::statat(&folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             known => known,
         };
-        let name = entry.file_name().to_string_lossy();
-        let plain = name.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one });
-        let mark = match kind {
-            FileType::Directory => Some('/'),
-            FileType::Symlink => Some('@'),
-            _ => None,
-        };
-        names.push(plain.chain(mark).collect());
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            entries.push((OsStr::from_bytes(entry.file_name().to_bytes()).to_owned(), kind));
+        }
     }
-    Ok(names)
+    Ok(entries)
 }

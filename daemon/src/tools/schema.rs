@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn the_schema_is_plain_and_in_order() {
         let expected = concat!(
-            r#"{"type":"object","properties":{"path":{"description":"The file.","type":"string"},"#,
-            r#""limit":{"description":"How many.","type":"integer"},"all":{"type":"boolean"}},"#,
+            r#"{"type":"object","properties":{"path":{"type":"string","description":"The file."},"#,
+            r#""limit":{"type":"integer","description":"How many."},"all":{"type":"boolean"}},"#,
             r#""required":["path"],"additionalProperties":false}"#
         );
         assert_eq!(serde_json::to_string(&schema::<Args>()).ok().as_deref(), Some(expected));

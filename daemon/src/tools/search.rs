@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use grep_regex::RegexMatcherBuilder;
 use nano_protocol::Object;
+use rustix::fs::FileType;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -62,13 +63,13 @@ fn search(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Res
     let matcher = matcher.map_err(|why| format!("bad query: {why}"))?;
     let (target, _) = workspace.find(args.path.as_deref().unwrap_or(".")).map_err(|why| why.to_string())?;
     let mut found = Found::new(limit, 0);
-    walk(workspace, &target, cancel, |entry| {
-        let named = entry.path() == target;
-        if !named && entry.file_name().to_string_lossy().contains(&args.query) {
-            found.push(&printable(&workspace.relative(entry.path()).to_string_lossy()));
+    walk(workspace, &target, cancel, |path, kind| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path != target && name.contains(&args.query) {
+            found.push(&printable(&workspace.relative(path).to_string_lossy()));
         }
-        if !found.full() && entry.file_type().is_some_and(|kind| kind.is_file()) {
-            found.search(workspace, entry.path(), &matcher, cancel);
+        if !found.full() && kind == FileType::RegularFile {
+            found.search(workspace, path, &matcher, cancel);
         }
         if found.full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

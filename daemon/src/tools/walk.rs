@@ -3,16 +3,18 @@
 //! Links are not followed, and each file is opened beneath the workspace. `.gitignore` counts from the workspace
 //! downwards, in a repository or not; what is asked for by name is searched even if it is ignored.
 
-use std::ffi::OsStr;
+use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use ignore::{DirEntry, Walk, WalkBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::Cancellable;
+use super::list_dir::entries;
 use super::read_file::with_notes;
 use crate::sandbox::workspace::Workspace;
 
@@ -22,44 +24,81 @@ const LINE: usize = 500;
 const BYTES: usize = 50 * 1024;
 /// The longest line that is searched, in bytes: one is held in memory.
 const HEAP: usize = 8 * 1024 * 1024;
+/// As much of a `.gitignore` is read, in bytes.
+const IGNORE_FILE: u64 = 1024 * 1024;
 
 /// Calls `visit` for everything at or below `target` in order of names, until it breaks or the token fires.
 pub fn walk(
     workspace: &Workspace,
     target: &Path,
     cancel: &CancellationToken,
-    mut visit: impl FnMut(&DirEntry) -> ControlFlow<()>,
+    mut visit: impl FnMut(&Path, FileType) -> ControlFlow<()>,
 ) {
     let root = if target.starts_with(workspace.path()) { workspace.path() } else { target };
-    let mut reached = false;
-    let mut all = |walk: Walk| {
-        for entry in walk.flatten().filter(|entry| entry.path().starts_with(target)) {
-            reached = true;
-            if cancel.is_cancelled() || visit(&entry).is_break() {
-                return true;
-            }
-        }
-        reached
+    let mut walker = Walker { workspace, target, cancel, visit: &mut visit, ignores: Vec::new() };
+    let walked = match workspace.find(&root.to_string_lossy()) {
+        Ok((_, false)) => walker.entry(root, FileType::RegularFile),
+        _ => walker.folder(root),
     };
-    if !all(below(root, target)) {
-        all(below(target, target));
-    }
+    // How far it came does not matter: the visitor knows what it has.
+    walked.break_value();
 }
 
-fn below(root: &Path, target: &Path) -> Walk {
-    let target = target.to_owned();
-    WalkBuilder::new(root)
-        .hidden(false)
-        .parents(false)
-        .require_git(false)
-        .git_global(false)
-        .follow_links(false)
-        .sort_by_file_name(OsStr::cmp)
-        .filter_entry(move |entry| {
-            let leads = entry.path().starts_with(&target) || target.starts_with(entry.path());
-            leads && (entry.file_name() != ".git" || entry.path() == target)
-        })
-        .build()
+struct Walker<'a> {
+    workspace: &'a Workspace,
+    target: &'a Path,
+    cancel: &'a CancellationToken,
+    visit: &'a mut dyn FnMut(&Path, FileType) -> ControlFlow<()>,
+    /// The rules of the folders from the root to here.
+    ignores: Vec<Gitignore>,
+}
+
+impl Walker<'_> {
+    fn folder(&mut self, folder: &Path) -> ControlFlow<()> {
+        let Ok(opened) = self.workspace.folder_at("", folder) else { return ControlFlow::Continue(()) };
+        let mut entries = entries(&opened).unwrap_or_default();
+        entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        self.ignores.push(self.rules(folder));
+        let walked = entries.into_iter().try_for_each(|(name, kind)| self.entry(&folder.join(name), kind));
+        self.ignores.pop();
+        walked
+    }
+
+    fn entry(&mut self, path: &Path, kind: FileType) -> ControlFlow<()> {
+        if self.cancel.is_cancelled() {
+            return ControlFlow::Break(());
+        }
+        let (asked_for, below) = (self.target.starts_with(path), path.starts_with(self.target));
+        if !asked_for && (!below || path.ends_with(".git") || self.ignored(path, kind)) {
+            return ControlFlow::Continue(());
+        }
+        if below {
+            (self.visit)(path, kind)?;
+        }
+        if kind == FileType::Directory { self.folder(path) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Tells whether the innermost rule that knows `path` ignores it.
+    fn ignored(&self, path: &Path, kind: FileType) -> bool {
+        let matched = self.ignores.iter().rev().map(|rules| rules.matched(path, kind == FileType::Directory));
+        matched.into_iter().find(|one| !one.is_none()).is_some_and(|one| one.is_ignore())
+    }
+
+    /// Reads a `.gitignore` like any file that somebody else may have laid there: regular, inside, bounded.
+    fn rules(&self, folder: &Path) -> Gitignore {
+        let file: PathBuf = folder.join(".gitignore");
+        let mut text = Vec::new();
+        if let Ok(file) = self.workspace.file_at("", &file) {
+            // What could be read counts.
+            file.take(IGNORE_FILE).read_to_end(&mut text).ok();
+        }
+        let mut builder = GitignoreBuilder::new(folder);
+        for line in String::from_utf8_lossy(&text).lines() {
+            // A line that git would not understand either is none.
+            builder.add_line(None, line).ok();
+        }
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    }
 }
 
 /// Lines found so far, within the limits.

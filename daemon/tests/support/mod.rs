@@ -33,12 +33,10 @@ impl Fixture {
         Self::with(false, None)
     }
 
-    /// With the local booter's computer, whose programs are sought in `path`.
+    /// With the local booter's computer.
     pub async fn with_computer() -> Self {
         let booter = LocalBooter::new(env!("CARGO_BIN_EXE_nanod").into(), environment());
-        let request =
-            BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite };
-        let sandbox = booter.boot(request).await.unwrap();
+        let sandbox = booter.boot(request()).await.unwrap();
         Self::with(true, Some(sandbox))
     }
 
@@ -108,6 +106,16 @@ impl Fixture {
             other => panic!("{tool} {arguments}: {other:?}"),
         }
     }
+}
+
+/// Returns a text made of one piece for each number.
+pub fn lines(numbers: std::ops::RangeInclusive<usize>, piece: impl Fn(usize) -> String) -> String {
+    numbers.map(piece).collect::<Vec<_>>().concat()
+}
+
+/// A request for a computer.
+pub fn request() -> BootRequest {
+    BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite }
 }
 
 /// What a daemon would have, and more than it may pass on.

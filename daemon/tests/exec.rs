@@ -1,0 +1,293 @@
+//! Commands: how they end, what is kept of what they print, and that nothing they start outlives its task.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nanod::sandbox::helper::{ARGUMENT, Job};
+use nanod::sandbox::{Booter, Language};
+use nanod::tools::ToolOutcome;
+use serde_json::json;
+use support::Fixture;
+
+/// Returns a text that no other process has among its arguments, for `sleep` to take: 1000 hours and some seconds.
+fn mark() -> String {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("36{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Returns how many living processes have `mark` as an argument of their own.
+fn alive(mark: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let has_mark = |folder: &Path| {
+        let line = fs::read(folder.join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|argument| argument == mark.as_bytes())
+    };
+    processes.filter(|entry| has_mark(&entry.path())).count()
+}
+
+async fn until(what: impl Fn() -> bool) {
+    while !what() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn how_commands_end() {
+    let w = Fixture::with_computer().await;
+    w.write("sub/f", "");
+    let cwd = fs::canonicalize(w.path("")).unwrap().display().to_string();
+    let done = |text: &str| ToolOutcome::Done(text.into());
+    let failed = |text: &str| ToolOutcome::Failed(text.into());
+    for (command, expected) in [
+        ("echo hi", done("hi")),
+        ("true", done("(no output)")),
+        ("echo out; echo err >&2", done("out\nerr")),
+        ("pwd", done(&cwd)),
+        ("cat; echo end", done("end")),
+        ("echo a; exit 3", failed("a\n[exit status 3]")),
+        ("false", failed("(no output)\n[exit status 1]")),
+        ("no-such-program 2>/dev/null", failed("(no output)\n[exit status 127]")),
+        ("kill -9 $$", failed("(no output)\n[killed by SIGKILL]")),
+        ("echo a; kill -SEGV $$", failed("a\n[killed by SIGSEGV]")),
+        ("kill 0; echo not reached", failed("(no output)\n[killed by SIGTERM]")),
+        ("printf '\\033]0;x\\007\\033[2Ja\\033[1mb\\r\\nc\\td\\b\\n'", done("ab\nc\td")),
+        ("printf '\\377a\\n'", done("\u{fffd}a")),
+        ("echo \"format \"; mkdir d; rm -rf d; ls", done("format \nsub")),
+        ("kill $PPID; kill -HUP $PPID; kill -INT $PPID; echo alive", done("alive")),
+    ] {
+        assert_eq!(w.call("exec", json!({"command": command})).await, expected, "{command}");
+    }
+    assert_eq!(w.done("exec", json!({"command": "pwd", "cwd": "sub"})).await, format!("{cwd}/sub"));
+    for (arguments, part) in [
+        (json!({"command": "pwd", "cwd": ".."}), "outside the workspace"),
+        (json!({"command": "pwd", "cwd": "nowhere"}), "no such file or folder"),
+        (json!({"command": "pwd", "cwd": "sub/f"}), "not a folder"),
+        (json!({"command": "true", "timeout": 0}), "`timeout` must be 1 to 600 seconds, not 0"),
+        (json!({"command": "true", "timeout": -1}), "must be 1 to 600"),
+        (json!({"command": "true", "timeout": 601}), "must be 1 to 600"),
+        (json!({"command": "true", "timeout": 1e12}), "must be 1 to 600"),
+        (json!({"command": "true", "timeout": 1e300}), "`timeout` must be an integer"),
+        (json!({"command": "true", "env": {"LD_PRELOAD": "x"}}), "`env` is not known"),
+        (json!({"command": "echo a\u{0}b"}), "NUL byte"),
+        (json!({"code": "true"}), "`command` is missing"),
+    ] {
+        let why = w.failed("exec", arguments.clone()).await;
+        assert!(why.contains(part), "{arguments}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn python_runs() {
+    let w = Fixture::with_computer().await;
+    for (code, expected) in [
+        ("print('a')\nprint(\"b $HOME 'x'\")", ToolOutcome::Done("a\nb $HOME 'x'".into())),
+        ("import sys\nsys.exit(3)", ToolOutcome::Failed("(no output)\n[exit status 3]".into())),
+        ("print(repr(__import__('sys').stdin.read()))", ToolOutcome::Done("''".into())),
+    ] {
+        assert_eq!(w.call("python", json!({"code": code})).await, expected, "{code}");
+    }
+    let long = format!("x = '''{}'''\ndef f(): return len(x)\nprint(f(), __name__)", "é".repeat(100_000));
+    assert_eq!(w.done("python", json!({"code": long})).await, "100000 __main__");
+    let long = format!("x='{}'\necho ${{#x}}; exit 4", "a".repeat(200_000));
+    assert_eq!(w.failed("exec", json!({"command": long})).await, "200000\n[exit status 4]");
+    assert!(w.failed("python", json!({"code": "", "timeout": 0})).await.contains("must be 1 to 600"));
+}
+
+#[tokio::test]
+async fn the_environment_is_an_allow_list() {
+    let w = Fixture::with_computer().await;
+    let seen =
+        w.done("exec", json!({"command": "env; tr '\\0' '\\n' < /proc/$PPID/environ; ls -v /proc/self/fd"})).await;
+    for secret in ["sk-secret", "OPENAI", "NOTIFY_SOCKET", "CARGO"] {
+        assert!(!seen.contains(secret), "{seen}");
+    }
+    assert!(seen.contains("PATH=") && seen.contains("HOME="), "{seen}");
+    assert!(seen.ends_with("\n0\n1\n2\n3"), "no descriptor but those of ls itself: {seen}");
+}
+
+#[tokio::test]
+async fn head_and_tail_are_kept() {
+    let w = Fixture::with_computer().await;
+    let spilled = |text: &str| {
+        let path = text.split("the whole output is in ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        fs::read(path.split([' ', ']']).next().unwrap()).unwrap()
+    };
+    let text = w.done("exec", json!({"command": "seq 100000"})).await;
+    assert!(text.starts_with("1\n2\n") && text.ends_with("99999\n100000") && text.len() < 52_000, "{text}");
+    assert!(text.contains("bytes left out"));
+    assert_eq!(spilled(&text), support::lines(1..=100_000, |n| format!("{n}\n")).into_bytes());
+    let text = w.done("exec", json!({"command": "seq 3000"})).await;
+    assert!(!text.contains('['), "13 KB fit");
+    let text = w.done("exec", json!({"command": "head -c 120000 /dev/zero | tr '\\0' x; echo; echo end"})).await;
+    assert!(text.len() < 9_000 && text.contains("of this line left out") && text.contains("\nend"), "{text}");
+    assert_eq!(spilled(&text).len(), 120_005);
+    let text = w.done("exec", json!({"command": "yes é | tr -d '\\n' | head -c 100001"})).await;
+    assert!(!text.contains('\u{fffd}'), "no character is cut: {text}");
+    let text = w.done("exec", json!({"command": "head -c 5000 /dev/zero | tr '\\0' x"})).await;
+    assert_eq!(spilled(&text).len(), 5000);
+}
+
+#[tokio::test]
+async fn endless_output_takes_bounded_memory_and_disk() {
+    let w = Fixture::with_computer().await;
+    let resident = || {
+        let status = fs::read_to_string("/proc/self/statm").unwrap();
+        status.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    };
+    let before = resident();
+    let text = w.done("exec", json!({"command": "yes | head -c 2G", "timeout": 600})).await;
+    assert!(resident() < before + (64 << 20));
+    assert!(text.contains("is not the whole output: it holds the first 64 MiB"), "{text}");
+    let spill = fs::read_dir(w.outside("spill")).unwrap().next().unwrap().unwrap();
+    assert_eq!(spill.metadata().unwrap().len(), 64 << 20);
+}
+
+#[tokio::test]
+async fn a_spill_that_cannot_be_written_is_said() {
+    let w = Fixture::with_computer().await;
+    fs::write(w.outside("spill"), "in the way").unwrap();
+    let text = w.done("exec", json!({"command": "seq 100000"})).await;
+    assert!(text.contains("is not the whole output: ") && text.ends_with("100000"), "{text}");
+}
+
+#[tokio::test]
+async fn a_time_limit_ends_everything() {
+    let w = Fixture::with_computer().await;
+    let mark = mark();
+    for command in [
+        "sleep MARK",
+        "bash -c 'sleep MARK & wait'",
+        "trap '' TERM; sleep MARK & while :; do sleep MARK; done",
+        "setsid sleep MARK & setsid setsid sleep MARK & (setsid sh -c 'trap \"\" TERM HUP; sleep MARK & wait; sleep MARK' &) ; sleep MARK",
+        "sleep MARK & kill -STOP $!; sleep MARK",
+        "python3 -c 'import os,sys,time\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\nos.execlp(\"sleep\", \"sleep\", \"MARK\")'; sleep MARK",
+    ] {
+        let command = format!("echo so far; {}", command.replace("MARK", &mark));
+        let outcome = w.call("exec", json!({"command": command, "timeout": 1})).await;
+        let ToolOutcome::Stopped(text) = outcome else { panic!("{command}: {outcome:?}") };
+        assert!(text.starts_with("so far\n") && text.ends_with("[stopped after 1 s]"), "{command}: {text}");
+        assert_eq!(alive(&mark), 0, "{command}");
+    }
+    let code = format!("import os\nprint('so far')\nos.system('setsid sleep {mark}')");
+    let outcome = w.call("python", json!({"code": code, "timeout": 1})).await;
+    assert_eq!(outcome, ToolOutcome::Stopped("so far\n[stopped after 1 s]".into()));
+    assert_eq!(alive(&mark), 0);
+}
+
+#[tokio::test]
+async fn cancel_ends_everything() {
+    let w = Fixture::with_computer().await;
+    let mark = mark();
+    let command = format!("echo so far; setsid sleep {mark} & sleep {mark}");
+    let running = w.call("exec", json!({"command": command}));
+    let cancel = async {
+        until(|| alive(&mark) == 2).await;
+        w.context.cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(running, cancel);
+    assert_eq!(outcome, ToolOutcome::Stopped("so far\n[stopped: the call was cancelled]".into()));
+    assert_eq!(alive(&mark), 0);
+}
+
+#[tokio::test]
+async fn what_is_left_running_ends_with_its_task() {
+    let w = Fixture::with_computer().await;
+    let (mark, other) = (mark(), mark());
+    let sandbox = w.context.sandbox.as_ref().unwrap();
+    let text = w.done("exec", json!({"command": format!("sleep {mark} & echo done")})).await;
+    assert!(text.starts_with("done\n[1 process is left running; it ends with the task; "), "{text}");
+    assert_eq!(alive(&mark), 1, "the call did not wait for it");
+    let text = w.done("exec", json!({"command": format!("setsid sleep {mark} >/dev/null 2>&1 & disown")})).await;
+    assert!(text.contains("1 process is left running"), "{text}");
+    let text = w.done("exec", json!({"command": format!("echo up; exec sleep {mark}"), "background": true})).await;
+    assert!(text.contains("[running in the background]\n[1 process is left running"), "{text}");
+    assert_eq!(alive(&mark), 3);
+    sandbox.end_task(&nano_protocol::id::TaskId("tsk_other".into())).await;
+    assert_eq!(alive(&mark), 3);
+    sandbox.end_task(&w.context.task).await;
+    assert_eq!(alive(&mark), 0);
+    let _ = w.done("exec", json!({"command": format!("sleep {other} &")})).await;
+    sandbox.shutdown().await;
+    assert_eq!(alive(&other), 0);
+}
+
+#[tokio::test]
+async fn later_output_is_kept() {
+    let w = Fixture::with_computer().await;
+    let gate = w.path("gate").display().to_string();
+    let command = format!("mkfifo {gate}; (cat {gate}; echo after) & echo before");
+    let text = w.done("exec", json!({"command": command})).await;
+    let path = text.split("further output goes to ").nth(1).unwrap().trim_end_matches(']').to_owned();
+    assert!(text.starts_with("before\n["), "{text}");
+    fs::write(w.path("gate"), "opened\n").unwrap();
+    until(|| fs::read_to_string(&path).is_ok_and(|text| text == "before\nopened\nafter\n")).await;
+    w.context.sandbox.as_ref().unwrap().shutdown().await;
+}
+
+#[tokio::test]
+async fn a_killed_helper_takes_its_command_along() {
+    let w = Fixture::with_computer().await;
+    let mark = mark();
+    let command = format!("sleep {mark} & setsid sleep {mark} & kill -9 $PPID; sleep {mark}");
+    assert_eq!(w.failed("exec", json!({"command": command})).await, "(no output)\n[killed by SIGKILL]");
+    assert_eq!(alive(&mark), 0);
+    assert_eq!(w.done("exec", json!({"command": "echo on"})).await, "on");
+}
+
+/// The daemon's death closes the control channel, whatever it died of.
+#[test]
+fn everything_ends_when_the_control_channel_closes() {
+    let mark = mark();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut helper = Command::new(env!("CARGO_BIN_EXE_nanod"))
+        .arg(ARGUMENT)
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let job = Job {
+        program: "/bin/sh".into(),
+        language: Language::Shell,
+        text: format!("setsid sleep {mark} & echo up; trap '' TERM; sleep {mark}; sleep {mark}"),
+        cwd: "/".into(),
+        env: support::environment(),
+    };
+    writeln!(&ours, "{}", serde_json::to_string(&job).unwrap()).unwrap();
+    let mut output = BufReader::new(helper.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    drop(ours);
+    output.read_to_string(&mut line).unwrap();
+    assert!(helper.wait().unwrap().success());
+    assert_eq!(alive(&mark), 0);
+}
+
+#[tokio::test]
+async fn a_stranger_is_never_ended() {
+    let w = Fixture::with_computer().await;
+    let mark = mark();
+    let mut stranger = Command::new("sleep").arg(&mark).spawn().unwrap();
+    let outcome = w.call("exec", json!({"command": format!("sleep {mark}0"), "timeout": 1})).await;
+    assert!(matches!(outcome, ToolOutcome::Stopped(_)));
+    assert_eq!(stranger.try_wait().unwrap(), None);
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn without_a_program_there_is_one_clear_error() {
+    let booter = nanod::sandbox::local::LocalBooter::new("/nowhere/nanod".into(), support::environment());
+    let mut w = Fixture::new();
+    assert_eq!(w.failed("exec", json!({"command": "true"})).await, "this session has no computer");
+    w.context.sandbox = Some(booter.boot(support::request()).await.unwrap());
+    let why = w.failed("exec", json!({"command": "true"})).await;
+    assert!(why.starts_with("the command could not be started: "), "{why}");
+}
