@@ -1,5 +1,5 @@
 //! The steering file against writers and crashes.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
