@@ -16,6 +16,7 @@ pub struct Env {
 
 impl Env {
     /// Reads the process's environment; a variable that is not UTF-8 counts as absent.
+    #[expect(clippy::disallowed_methods, reason = "its home")]
     pub fn capture() -> Self {
         let vars = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

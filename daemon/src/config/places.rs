@@ -10,6 +10,7 @@ use super::env::Env;
 /// The longest path that a socket address holds, its closing NUL not counted.
 const MAX_SOCKET_PATH: usize = 107;
 const ROOT: u32 = 0;
+const SYSTEM_CONFIG: &str = "/etc/nanod/nanod.toml";
 
 /// Places that were named on the command line.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,7 @@ pub struct Places {
     pub state_dir: PathBuf,
     /// The config file.
     pub config: PathBuf,
-    /// Whether the config file was named by somebody: then it must exist.
+    /// Whether somebody named a config file other than the system's: then it must exist.
     pub config_named: bool,
 }
 
@@ -40,7 +41,8 @@ impl Places {
     pub fn find(env: &Env, flags: &Flags) -> Result<Self, ConfigError> {
         let named = |flag: &Option<PathBuf>, variable| flag.clone().or_else(|| env.get(variable).map(PathBuf::from));
         let config = named(&flags.config, "NANO_CONFIG");
-        let config_named = config.is_some();
+        // The service unit names the usual place, and a machine without a config file is a good one.
+        let config_named = config.as_deref().is_some_and(|path| path != Path::new(SYSTEM_CONFIG));
         Ok(Self {
             socket: check_socket(named(&flags.socket, "NANO_SOCKET").map_or_else(|| usual_socket(env), Ok)?)?,
             state_dir: named(&flags.state_dir, "NANO_STATE_DIR").map_or_else(|| usual_state(env), Ok)?,
@@ -81,11 +83,10 @@ fn usual_state(env: &Env) -> Result<PathBuf, ConfigError> {
 }
 
 fn usual_config(env: &Env) -> Result<PathBuf, ConfigError> {
-    let base = match env.uid {
-        ROOT => PathBuf::from("/etc"),
-        _ => own_base(env, "XDG_CONFIG_HOME", ".config", "--config or set NANO_CONFIG")?,
-    };
-    Ok(base.join("nanod/nanod.toml"))
+    if env.uid == ROOT {
+        return Ok(PathBuf::from(SYSTEM_CONFIG));
+    }
+    Ok(own_base(env, "XDG_CONFIG_HOME", ".config", "--config or set NANO_CONFIG")?.join("nanod/nanod.toml"))
 }
 
 fn own_base(env: &Env, variable: &str, below_home: &str, instead: &str) -> Result<PathBuf, ConfigError> {
@@ -170,6 +171,16 @@ mod tests {
                 &[("NANO_SOCKET", "/e/s"), ("NANO_STATE_DIR", "/e/d"), ("NANO_CONFIG", "")],
                 flags(Some("/f/s"), None, None),
                 ("/f/s", "/e/d", "/etc/nanod/nanod.toml", false),
+            ),
+            (
+                4_000_000_000,
+                &[
+                    ("NANO_SOCKET", "/run/nanod/nanod.sock"),
+                    ("NANO_STATE_DIR", "/var/lib/nanod"),
+                    ("NANO_CONFIG", "/etc/nanod/nanod.toml"),
+                ],
+                Flags::default(),
+                ("/run/nanod/nanod.sock", "/var/lib/nanod", "/etc/nanod/nanod.toml", false),
             ),
             (0, &[], flags(None, Some("/f/d"), Some("/f/c")), ("/run/nanod/nanod.sock", "/f/d", "/f/c", true)),
             (

@@ -1,0 +1,235 @@
+//! The architecture as a test: who imports whom, what is confined where, and how large things may be.
+//!
+//! The rules are the constants below. A new edge is a change of design: it comes with its own reason.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "architecture/source.rs"]
+mod source;
+
+use std::path::Path;
+
+use source::Source;
+
+/// Module, and what of this crate it may name besides itself; an entry stands for everything below it.
+const EDGES: &[(&str, &[&str])] = &[
+    ("clock", &[]),
+    ("config", &[]),
+    ("telemetry", &[]),
+    ("shutdown", &["clock"]),
+    ("store", &["clock", "config", "shutdown"]),
+    ("http", &["clock", "config"]),
+    ("sandbox", &["http", "clock", "config", "shutdown"]),
+    ("skills", &["clock", "config", "store"]),
+    ("tools", &["http", "sandbox", "skills", "store", "clock"]),
+    // The boxed future of all three seams is declared with the first of them.
+    ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
+    ("session", &["model", "tools", "sandbox", "skills", "store", "clock", "config", "shutdown"]),
+    ("schedule", &["session", "store", "clock", "shutdown"]),
+    ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
+];
+
+/// Modules that turn input into output and touch nothing.
+const PURE: &[&str] = &[
+    "session::task",
+    "session::admission",
+    "session::steering_file::line",
+    "schedule::calendar",
+    "model::sse",
+    "model::retry",
+    "skills::frontmatter",
+    "tools::set",
+    "config::quantity",
+];
+
+/// What pure modules may not name.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "crate::clock",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::time::SystemTime",
+    "std::time::Instant",
+    "SystemTime::now",
+    "Instant::now",
+    "jiff::Zoned::now",
+    "jiff::Timestamp::now",
+    "Zoned::now",
+    "Timestamp::now",
+];
+
+/// A path, and the modules that alone may name it; `""` is the crate root with `main`.
+const CONFINED: &[(&str, &[&str])] = &[
+    ("sled", &["store"]),
+    ("std::process", &["sandbox", ""]),
+    ("tokio::process", &["sandbox"]),
+    ("reqwest", &["http"]),
+    ("std::env", &["config"]),
+    ("serde_json::Value", &["rpc", "tools", "model"]),
+    ("libc", &["session::steering_file::lease", "sandbox"]),
+];
+
+const MOST_FILE_LINES: usize = 300;
+const MOST_FUNCTION_LINES: usize = 60;
+/// A function that is one `match` is a table.
+const MOST_TABLE_LINES: usize = 80;
+
+/// Beginnings of the files that make up the agent core, and how many lines of code they may have together.
+const CORE: &[&str] = &[
+    "session/",
+    "skills/",
+    "tools/mod",
+    "tools/set",
+    "tools/runner",
+    "tools/schema",
+    "tools/read_file",
+    "tools/write_file",
+    "tools/edit_file",
+    "tools/exec",
+    "tools/python",
+    "tools/search",
+    "tools/list_dir",
+    "tools/grep",
+    "model/mod",
+    "model/sse",
+    "model/chunk",
+    "model/openai",
+    "model/retry",
+];
+const MOST_CORE_LINES: usize = 3500;
+
+fn sources() -> Vec<Source> {
+    source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+fn is_below(path: &str, top: &str) -> bool {
+    path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+fn is_within(module: &str, homes: &[&str]) -> bool {
+    homes.iter().any(|home| if home.is_empty() { module.is_empty() } else { is_below(module, home) })
+}
+
+fn bad_edges(source: &Source) -> Vec<String> {
+    let own = source.module.split("::").next().unwrap_or_default();
+    let Some((_, allowed)) = EDGES.iter().find(|(module, _)| *module == own) else {
+        return if own.is_empty() { vec![] } else { vec![format!("{}: {own} has no row in EDGES", source.file)] };
+    };
+    let is_bad = |path: &&str| {
+        let known = EDGES.iter().any(|(module, _)| is_below(path, module));
+        known && !is_below(path, own) && !is_within(path, allowed)
+    };
+    let paths = source.paths();
+    let inner = paths.iter().filter_map(|path| path.strip_prefix("crate::"));
+    inner.filter(is_bad).map(|path| format!("{}: may not import {path}", source.file)).collect()
+}
+
+fn bad_places(source: &Source) -> Vec<String> {
+    let is_bad = |path: &String| {
+        CONFINED.iter().any(|(confined, homes)| is_below(path, confined) && !is_within(&source.module, homes))
+    };
+    source.paths().into_iter().filter(is_bad).map(|path| format!("{}: {path} is confined", source.file)).collect()
+}
+
+fn impurities(source: &Source) -> Vec<String> {
+    if !is_within(&source.module, PURE) {
+        return Vec::new();
+    }
+    let is_bad = |path: &String| is_within(path, IMPURE);
+    source
+        .paths()
+        .into_iter()
+        .filter(is_bad)
+        .map(|path| format!("{}: is pure, but names {path}", source.file))
+        .collect()
+}
+
+fn too_large(source: &Source) -> Vec<String> {
+    let file = (source.lines > MOST_FILE_LINES).then(|| format!("{}: {} lines", source.file, source.lines));
+    let limit = |is_table: bool| if is_table { MOST_TABLE_LINES } else { MOST_FUNCTION_LINES };
+    let functions = source.functions().into_iter().filter(|(_, lines, is_table)| *lines > limit(*is_table));
+    file.into_iter()
+        .chain(functions.map(|(name, lines, _)| format!("{}: {name} has {lines} lines", source.file)))
+        .collect()
+}
+
+#[track_caller]
+fn holds(rule: impl Fn(&Source) -> Vec<String>) {
+    let broken: Vec<String> = sources().iter().flat_map(rule).collect();
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn imports_flow_one_way() {
+    holds(bad_edges);
+}
+
+#[test]
+fn what_is_confined_stays_at_home() {
+    holds(bad_places);
+}
+
+#[test]
+fn pure_modules_touch_nothing() {
+    holds(impurities);
+}
+
+#[test]
+fn files_and_functions_stay_small() {
+    holds(too_large);
+}
+
+#[test]
+fn the_agent_core_stays_small() {
+    let sources = sources();
+    let core = sources.iter().filter(|source| CORE.iter().any(|start| source.file.starts_with(start)));
+    let lines: usize = core.map(Source::code_lines).sum();
+    eprintln!("agent core: {lines} lines of code, {MOST_CORE_LINES} allowed");
+    assert!(lines < MOST_CORE_LINES, "the agent core has {lines} lines of code");
+}
+
+fn example(module: &str, code: &str) -> Source {
+    let lines = code.lines().count();
+    Source { file: "example.rs".into(), module: module.into(), lines, code: source::code_alone(code) }
+}
+
+#[test]
+fn broken_rules_are_seen() {
+    for (module, code, edges, places, impure) in [
+        ("store", "use crate::clock::Clock;", 0, 0, 0),
+        ("store::writer", "use crate::session::task;", 1, 0, 0),
+        ("store::writer", "use super::super::{clock, rpc::{self, task}};", 2, 0, 0),
+        ("store", "fn f() { super::session::g() }", 1, 0, 0),
+        ("store::keys", "use super::record; use crate::store::x; // crate::rpc\n", 0, 0, 0),
+        ("model", "use crate::sandbox::BoxFuture;", 0, 0, 0),
+        ("model", "use crate::sandbox::{BoxFuture, Sandbox};", 1, 0, 0),
+        ("misc", "", 1, 0, 0),
+        ("", "use crate::rpc; use std::process::ExitCode;", 0, 0, 0),
+        ("session", "use std::{env, fs};", 0, 1, 0),
+        ("session", "let x = std::env::var(r#\"std::env\"#);", 0, 1, 0),
+        ("session", "let c = '\"'; let s = \"sled::open\"; /* sled::open */", 0, 0, 0),
+        ("rpc", "use serde_json::{Value, json};", 0, 0, 0),
+        ("session", "use serde_json::{Value as V, json};", 0, 1, 0),
+        ("session::task", "use tokio::sync::mpsc; use std::fs;", 0, 0, 2),
+        ("session::task", "let now = Timestamp::now();", 0, 0, 1),
+        ("session::tasks", "use tokio::sync::mpsc;", 0, 0, 0),
+    ] {
+        let source = example(module, code);
+        let found = (bad_edges(&source).len(), bad_places(&source).len(), impurities(&source).len());
+        assert_eq!(found, (edges, places, impure), "{module}: {code}");
+    }
+}
+
+#[test]
+fn large_functions_are_seen() {
+    let body = |n: usize| "x();\n".repeat(n);
+    for (code, found) in [
+        (format!("fn f() {{\n{}}}\n", body(58)), 0),
+        (format!("fn f() {{\n{}}}\n", body(59)), 1),
+        (format!("fn f() {{\nmatch x {{\n{}}}\n}}\n", body(76)), 0),
+        (format!("fn f() {{\nmatch x {{\n{}}}\n}}\n", body(77)), 1),
+        (body(301), 1),
+    ] {
+        assert_eq!(too_large(&example("session", &code)).len(), found, "{} lines", code.lines().count());
+    }
+}
