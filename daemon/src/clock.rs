@@ -24,6 +24,6 @@ impl Clock {
     pub fn ulid(&self) -> String {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         // The generator fails only when 2^80 ids were drawn in one millisecond.
-        ids.generate().unwrap_or_else(|_| Ulid::new()).to_string()
+        ids.generate().unwrap_or_else(|_| Ulid::generate()).to_string()
     }
 }

@@ -101,7 +101,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let started_at = clock.now();
     let models = models(&config.models, &env).await?;
     let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
-    let group = config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(config::group_id);
+    let group = config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(rpc::listener::group_id);
     let drain = config.daemon.drain;
     let deps = Arc::new(Deps {
         store,

@@ -61,7 +61,8 @@ fn the_answer_alone_is_on_a_piped_stdout() {
     [steering] be quick
     the model did not answer (overloaded): again in 20 ms
     ");
-    assert_eq!(fake.asked("events.subscribe")[0]["since_seq"], 6);
+    let asked = &fake.asked("events.subscribe")[0];
+    assert_eq!((&asked["task"], &asked["since_seq"]), (&json!("tsk_1"), &json!(6)));
     let ran = nanoctl(&fake, &["run", "-q", "fix it"]);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("Done.\n", ""));
 }
@@ -165,7 +166,7 @@ fn interrupt(child: &Child) {
 #[test]
 fn the_time_runs_out_and_the_task_goes_on() {
     let fake = endless(Vec::new);
-    let ran = nanoctl(&fake, &["run", "x", "--timeout", "200ms"]);
+    let ran = nanoctl(&fake, &["run", "x", "--timeout", "1s"]);
     assert_eq!((ran.code, ran.out.as_str()), (7, ""));
     assert_eq!(ran.err, "nanoctl: run: the time ran out, the task goes on; nanoctl wait tsk_1\n");
     assert_eq!(fake.asked("task.cancel").len(), 0);

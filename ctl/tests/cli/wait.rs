@@ -44,7 +44,7 @@ fn wait_exits_as_the_first_that_did_not_succeed() {
     }
     assert_eq!(nanoctl(&fake, &["wait", "none", "bad"]).code, 4);
     assert_eq!(nanoctl(&fake, &["wait", "bad", "none"]).code, 1);
-    let ran = nanoctl(&fake, &["wait", "busy", "--timeout", "300ms"]);
+    let ran = nanoctl(&fake, &["wait", "busy", "--timeout", "1s"]);
     assert_eq!(
         (ran.code, ran.err.as_str()),
         (7, "nanoctl: wait: the time ran out, the task goes on; nanoctl wait busy\n")

@@ -2,10 +2,10 @@
 
 mod agent;
 mod around;
-mod env;
+pub mod env;
 mod later;
 mod model;
-mod places;
+pub mod places;
 mod quantity;
 mod reader;
 mod sections;

@@ -55,6 +55,18 @@ impl Catalog {
         self.default.as_deref()
     }
 
+    /// Returns every name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// Returns the model to ask, then those to try when it gives up; an empty name means the default.
+    pub fn chain(&self, name: &str) -> Vec<String> {
+        let name = if name.is_empty() { self.default().unwrap_or_default() } else { name };
+        let fallback = self.entries.get(name).map(|entry| entry.config.fallback.clone()).unwrap_or_default();
+        std::iter::once(name.to_owned()).chain(fallback).collect()
+    }
+
     /// Returns what is known of each model, by name.
     pub fn list(&self) -> Vec<ModelInfo> {
         self.entries.values().map(|entry| self.info(&entry.config)).collect()

@@ -72,8 +72,11 @@ impl OpenAi {
         loop {
             let wait = if intake.has_ended() { self.idle.min(AFTER_END) } else { self.idle };
             match timeout(wait, response.chunk()).await {
-                Ok(Ok(Some(bytes))) if intake.push(&bytes, sink)? => break,
-                Ok(Ok(Some(_))) => {}
+                Ok(Ok(Some(bytes))) => {
+                    if intake.push(&bytes, sink)? {
+                        break;
+                    }
+                }
                 Ok(Ok(None)) => break,
                 // The reply itself is whole.
                 Ok(Err(_)) | Err(_) if intake.has_ended() => break,

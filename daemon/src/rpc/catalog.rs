@@ -1,11 +1,13 @@
 //! What there is before any session: `agent.*`, `tool.*`, `booter.list`, `model.list`, `rpc.discover`.
 
+use std::path::Path;
+
 use nano_protocol::catalog::{AgentInfo, Agents, BooterInfo, Booters, Models, NameParams, Tools};
 use nano_protocol::daemon::Nothing;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::method::{self, AgentGet, AgentList, BooterList, Method, ModelList, ToolGet, ToolList};
 use nano_protocol::tool::Tool;
-use nano_protocol::{catalog, daemon, event, followup, session, task};
+use nano_protocol::session::ToolMode;
 use serde_json::{Value, json};
 
 use super::dispatch::Serve;
@@ -69,17 +71,19 @@ impl Serve for BooterList {
             .booters
             .iter()
             .map(|booter| {
-                let declared = booter.declared();
+                let declared = booter.declared(Path::new("."));
                 let capabilities = Capabilities::Known(declared.capabilities);
-                let machine = set::Machine { kind: booter.kind(), booted: false, capabilities: &capabilities };
+                let lacking = |capability| booter.lacking(capability);
+                let (kind, booted) = (booter.kind(), false);
+                let machine = set::Machine { kind, booted, capabilities: &capabilities, lacking: &lacking };
                 let choice = set::Choice {
-                    mode: session::ToolMode::All,
+                    mode: ToolMode::All,
                     tools: None,
                     enable_exec: agent.enable_exec,
                     enable_followup: agent.enable_followup,
                     skills_offered: false,
                 };
-                let offered = set::ToolSet::assemble(&deps.tools, &machine, &choice).wire();
+                let offered = set::ToolSet::assemble(&deps.tools, machine, choice).wire();
                 let tools = offered.into_iter().filter(|tool| tool.source.starts_with("booter:")).collect();
                 let (kind, note) = (booter.kind().to_owned(), booter.note());
                 BooterInfo { kind, available: true, note, tools, prompts: declared.prompts }

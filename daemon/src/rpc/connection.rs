@@ -60,7 +60,7 @@ impl Connection {
         }
         for start in Self::lock(&self.starting).drain(..) {
             // A subscription that has ended already does not begin.
-            drop(start.send(()));
+            start.send(()).ok();
         }
     }
 

@@ -9,7 +9,7 @@ use nano_protocol::event::{Event, EventType, SubscribeParams, Subscribed, Unsubs
 use nano_protocol::id::SessionId;
 use nano_protocol::method::{EventsSubscribe, EventsUnsubscribe};
 use serde_json::json;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -105,12 +105,8 @@ impl Reader {
                         self.connection.try_send(self.line(&delta));
                     }
                 }
-                grown = head.wait_for(|head| *head > self.after) => {
-                    if grown.is_err() {
-                        return;
-                    }
-                    drop(grown);
-                    if !self.page().await {
+                grown = grown(&mut head, self.after) => {
+                    if !grown || !self.page().await {
                         return;
                     }
                 }
@@ -158,6 +154,11 @@ impl Reader {
         let (number, json) = (self.number, event.json.get());
         format!(r#"{{"jsonrpc":"2.0","method":"event","params":{{"subscription":{number},"event":{json}}}}}"#)
     }
+}
+
+/// Returns once the log has a number above `after`; false: it never will.
+async fn grown(head: &mut watch::Receiver<u64>, after: u64) -> bool {
+    head.wait_for(|head| *head > after).await.is_ok()
 }
 
 /// Returns the next delta; lost ones are passed over.

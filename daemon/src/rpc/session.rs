@@ -105,9 +105,9 @@ impl Server {
     fn model(&self, asked: Option<String>, agent: &AgentConfig) -> Result<String, RpcError> {
         let models = self.deps().models();
         let Some(name) = asked.or_else(|| agent.model.clone()) else {
-            return Ok(models.default_name().unwrap_or_default());
+            return Ok(models.default().unwrap_or_default().to_owned());
         };
-        known(models.get(&name), "model", &name, models.names().iter().map(String::as_str))?;
+        known(models.get(&name), "model", &name, models.names())?;
         Ok(name)
     }
 }

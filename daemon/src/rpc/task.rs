@@ -30,7 +30,7 @@ impl Server {
     }
 
     fn needs_a_model(&self) -> Result<(), RpcError> {
-        if self.deps().models().default_name().is_some() {
+        if self.deps().models().default().is_some() {
             return Ok(());
         }
         let message = "no model is configured and none was found";

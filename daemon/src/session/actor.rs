@@ -106,7 +106,47 @@ pub(super) struct Actor {
     pub news: mpsc::Sender<News>,
 }
 
+/// What an actor knows when it starts.
+pub(super) struct Memory {
+    pub record: SessionRecord,
+    pub machine: Machine,
+    pub tasks: HashMap<TaskId, TaskRecord>,
+    pub steering: Vec<SteeringRecord>,
+    pub transcript: Vec<Message>,
+}
+
 impl Actor {
+    pub fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
+        let Memory { record, machine, tasks, steering, transcript } = memory;
+        Self {
+            deps,
+            registry,
+            record,
+            machine,
+            tasks,
+            steering,
+            transcript,
+            turn_task: None,
+            ended: Vec::new(),
+            reply: None,
+            open: Vec::new(),
+            generation: 0,
+            model_stop: None,
+            partial: Arc::default(),
+            toolset: None,
+            sandbox: None,
+            booting: false,
+            awaiting_boot: Vec::new(),
+            boot_replies: Vec::new(),
+            close_replies: Vec::new(),
+            end_replies: HashMap::new(),
+            deadline: None,
+            failure: None,
+            watch: None,
+            news,
+        }
+    }
+
     /// Runs until nothing is left to do, or the daemon goes down.
     pub async fn run(mut self, mut inbox: mpsc::Receiver<Command>, mut news: mpsc::Receiver<News>) -> Result<(), StoreError> {
         let effects = self.machine.begin();
@@ -258,7 +298,7 @@ impl Actor {
         Ok((record.task.clone(), Some(Input::Submit(queued))))
     }
 
-    async fn steer(&mut self, request: SteerRequest) -> Result<(Steered, Option<Input>), Refusal> {
+    pub async fn steer(&mut self, request: SteerRequest) -> Result<(Steered, Option<Input>), Refusal> {
         let agent = self.deps.agent(&self.record.session.agent);
         admission::may_steer(&self.record.session, &agent, self.steering.len())?;
         if self.machine.is_idle() {

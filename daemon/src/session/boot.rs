@@ -23,10 +23,14 @@ use crate::tools::set::{Choice, Machine, ToolSet};
 pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
     let session = &record.session;
     let agent = deps.agent(&session.agent);
-    let declared = deps.booter(&session.booter).map(|booter| booter.declared()).unwrap_or_default();
+    let booter = deps.booter(&session.booter);
+    let declared = booter.map(|booter| booter.declared(Path::new(&session.workspace))).unwrap_or_default();
     let found = stored_capabilities(session);
     let capabilities = if session.booted { found } else { Capabilities::Known(declared.capabilities) };
-    let machine = Machine { kind: &session.booter, booted: session.booted, capabilities: &capabilities };
+    let gone = || format!("the booter {} is not there", session.booter);
+    let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
+    let (kind, booted) = (session.booter.as_str(), session.booted);
+    let machine = Machine { kind, booted, capabilities: &capabilities, lacking: &lacking };
     let choice = Choice {
         mode: session.tool_mode,
         tools: session.tools.as_deref(),
@@ -34,12 +38,13 @@ pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
         enable_followup: agent.enable_followup,
         skills_offered: false,
     };
-    ToolSet::assemble(&deps.tools, &machine, &choice)
+    ToolSet::assemble(&deps.tools, machine, choice)
 }
 
 /// Returns the booter's parts of the prompt.
 pub fn booter_prompts(deps: &Deps, session: &Session) -> Vec<Prompt> {
-    deps.booter(&session.booter).map(|booter| booter.declared().prompts).unwrap_or_default()
+    let declared = deps.booter(&session.booter).map(|booter| booter.declared(Path::new(&session.workspace)));
+    declared.map(|declared| declared.prompts).unwrap_or_default()
 }
 
 fn stored_capabilities(session: &Session) -> Capabilities {

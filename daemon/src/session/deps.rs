@@ -41,6 +41,8 @@ pub struct Deps {
     pub state: PathBuf,
     /// Sessions with a running task, by workspace, the first one first: it takes the steering file.
     pub at_work: Mutex<HashMap<PathBuf, Vec<SessionId>>>,
+    /// Why the store does not serve any more, once it does not.
+    pub failed: Mutex<Option<StoreError>>,
 }
 
 impl Deps {
@@ -81,9 +83,15 @@ impl Deps {
         self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
     }
 
+    /// Returns why the store does not serve any more.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Ends the daemon because the store does not serve any more.
     pub fn store_failed(&self, error: &StoreError) -> RpcError {
         tracing::error!(%error, "the store failed; the daemon ends");
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
         self.shutdown.begin(std::time::Duration::ZERO);
         unavailable(error)
     }

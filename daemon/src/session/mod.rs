@@ -4,7 +4,8 @@
 //! session while it lives: it feeds the pure [`task`] machine, writes what the machine says in one commit, and only
 //! then acts. Reading needs no actor: the store has it all.
 
-mod actor;
+pub mod actor;
+mod acts;
 pub mod admission;
 mod batch;
 mod boot;

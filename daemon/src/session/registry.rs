@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::actor::{Command, Reply};
-use super::deps::{Deps, unavailable};
+use super::deps::Deps;
 use super::restore::restore;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Commit, Key, StoreError};

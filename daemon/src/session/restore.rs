@@ -10,7 +10,7 @@ use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::{Actor, News};
+use super::actor::{Actor, Memory, News};
 use super::admission;
 use super::deps::Deps;
 use super::registry::Registry;
@@ -57,8 +57,8 @@ pub(super) async fn restore(
     }
     let waiting = steering.iter().map(|one| Steer { message: one.id.clone(), delivery: one.delivery }).collect();
     let machine = Machine::restore(restored.held, restored.queue, waiting);
-    let (deps, registry) = (deps.clone(), registry.clone());
-    Ok(Some(Actor::new(deps, registry, record, machine, restored.tasks, steering, transcript, news)))
+    let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript };
+    Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
 }
 
 /// Returns the tasks that have not ended, the running one first, then in order of arrival.

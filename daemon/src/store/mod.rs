@@ -21,6 +21,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
 pub use keys::Key;
+pub use open::{StateLock, lock};
 use record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
 
 /// The schema this version writes; a newer one is refused untouched.
