@@ -6,7 +6,7 @@ use nano_protocol::task::TaskState;
 use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{transcript, wait};
+use nano_tests::{programs, transcript, wait};
 use serde_json::{Value, json};
 
 /// Runs `nanod` with further arguments beside a running one, and returns its status and what it said.
@@ -103,8 +103,8 @@ fn a_second_daemon_ends_at_once_and_names_the_first() {
 
 /// Makes the command of a daemon on the same state folder with another socket.
 fn elsewhere(daemon: &Daemon, socket: &str) -> std::process::Command {
-    let mut command = std::process::Command::new(nano_tests::programs::program("nanod"));
-    command.env_clear().env("HOME", daemon.root()).env("NANO_SOCKET", socket).env("NANO_STATE_DIR", daemon.state());
+    let mut command = programs::command("nanod");
+    command.env("HOME", daemon.root()).env("NANO_SOCKET", socket).env("NANO_STATE_DIR", daemon.state());
     command.env("NANO_CONFIG", daemon.root().join("nanod.toml")).stdin(Stdio::null()).stdout(Stdio::null());
     command
 }

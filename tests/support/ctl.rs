@@ -45,8 +45,8 @@ pub struct Ctl {
 impl Ctl {
     /// Starts with nothing but `home` and the PATH of this test.
     pub fn new(home: &Path) -> Self {
-        let mut command = Command::new(programs::program("nanoctl"));
-        command.env_clear().env("HOME", home).current_dir(home).stdin(Stdio::null());
+        let mut command = programs::command("nanoctl");
+        command.env("HOME", home).current_dir(home).stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         Self { command, input: None }
     }

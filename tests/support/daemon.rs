@@ -114,10 +114,10 @@ impl Daemon {
 
     /// Makes the command that starts this daemon, in this daemon's environment.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(programs::program("nanod"));
+        let mut command = programs::command("nanod");
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(self.state());
         command.arg("--config").arg(self.root().join("nanod.toml"));
-        command.env_clear().env("PATH", &self.path).env("HOME", self.root()).current_dir(self.root());
+        command.env("PATH", &self.path).env("HOME", self.root()).current_dir(self.root());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }

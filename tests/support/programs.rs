@@ -1,6 +1,7 @@
 //! Where the programs under test are: beside the test executable, as one build makes them.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Returns the path of a program of this workspace.
 pub fn program(name: &str) -> PathBuf {
@@ -11,8 +12,13 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// Returns the folder of the programs, for a PATH.
-pub fn folder() -> PathBuf {
-    let program = program("nanod");
-    program.parent().expect("a folder of the build's profile").to_owned()
+/// Makes the command that runs a program of this workspace in an empty environment; where coverage is measured, the
+/// variable that says where to is kept.
+pub fn command(name: &str) -> Command {
+    let mut command = Command::new(program(name));
+    command.env_clear();
+    if let Some(profile) = std::env::var_os("LLVM_PROFILE_FILE") {
+        command.env("LLVM_PROFILE_FILE", profile);
+    }
+    command
 }
