@@ -130,6 +130,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     shutdown.stopping().cancelled().await;
     tracing::info!(?drain, "going down");
     shutdown.ended(Duration::from_secs(5)).await;
+    shutdown.finish();
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");

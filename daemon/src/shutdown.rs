@@ -29,6 +29,11 @@ impl Shutdown {
         });
     }
 
+    /// Lets nobody wait any longer: everything has ended.
+    pub fn finish(&self) {
+        self.cutting.cancel();
+    }
+
     /// Fires when nothing new may start.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stopping

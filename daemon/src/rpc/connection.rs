@@ -127,14 +127,13 @@ pub(super) async fn serve(
     let caller = Caller { uid, connection: connection.clone() };
     if connections.admit(&connection) {
         let reading = async {
-            read(&stream, &server, &caller).await;
+            read(&stream, &server, &caller, &closing).await;
             connection.send(END.to_owned()).await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
             () = connection.gone.cancelled() => {}
-            () = closing.cancelled() => {}
             () = write(&stream, lines) => {}
             () = reading => {}
         }
@@ -179,8 +178,8 @@ async fn write(stream: &Stream, mut lines: mpsc::Receiver<String>) {
     }
 }
 
-/// Reads lines until the peer stops writing or makes no sense; what is under way then is still answered.
-async fn read(stream: &Stream, server: &Server, caller: &Caller) {
+/// Reads lines until the peer stops writing, makes no sense, or `closing`; what is under way then is still answered.
+async fn read(stream: &Stream, server: &Server, caller: &Caller, closing: &CancellationToken) {
     let mut stream = stream;
     let mut lines = Lines::new(server.deps().config.daemon.max_line);
     let mut under_way = FuturesUnordered::new();
@@ -199,6 +198,7 @@ async fn read(stream: &Stream, server: &Server, caller: &Caller) {
                 connection.answer(answer).await;
                 continue;
             }
+            () = closing.cancelled(), if open => open = false,
             got = stream.read_buf(buffer), if open && under_way.len() < UNDER_WAY => open = matches!(got, Ok(1..)),
             () = tokio::time::sleep_until(line_ends), if open && begun.is_some() => open = false,
         }

@@ -78,6 +78,7 @@ impl Socket {
         self.unlink();
         open.close();
         closing.cancelled().await;
+        // A peer that does not read its last answers is not waited for.
         if tokio::time::timeout(Duration::from_secs(1), open.wait()).await.is_err() {
             tracing::debug!("some connections did not end in time");
         }

@@ -268,7 +268,6 @@ impl Serve for SessionSteer {
             content: params.content,
             delivery: params.delivery.unwrap_or(Delivery::Note),
             source: None,
-            user: false,
             metadata: params.metadata,
             keyed,
             with: Vec::new(),

@@ -66,8 +66,6 @@ pub struct SteerRequest {
     pub delivery: Delivery,
     /// Where it comes from, if not from a client.
     pub source: Option<String>,
-    /// True where it says that it is the user's own words.
-    pub user: bool,
     /// The sender's own data.
     pub metadata: Option<Object>,
     /// The caller's key.
@@ -79,9 +77,9 @@ pub struct SteerRequest {
 impl SteerRequest {
     /// Turns it into a message that waits, and what is recorded with it.
     pub fn into_record(self, place: u64, answer: &Steered, at: Timestamp) -> (SteeringRecord, Vec<Change>) {
-        let Self { id, content, delivery, source, user, metadata, keyed, mut with } = self;
+        let Self { id, content, delivery, source, metadata, keyed, mut with } = self;
         with.extend(keyed.map(|keyed| keyed.record(json!(answer), at)));
-        (SteeringRecord { id, place, delivery, content, source, user, metadata, at }, with)
+        (SteeringRecord { id, place, delivery, content, source, metadata, at }, with)
     }
 
     /// Turns it into a task, for a session with nothing to steer.

@@ -170,12 +170,13 @@ impl Actor {
 pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord) -> Option<serde_json::Value> {
     let set = offered(deps, record);
     let (tools, exact) = (set.wire(), set.exact);
-    if record.tools == tools && record.exact == exact {
+    record.exact = exact;
+    if record.tools == tools {
         return None;
     }
     let names = |tools: &[WireTool]| tools.iter().map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
     let (old, new) = (names(&record.tools), names(&tools));
-    (record.tools, record.exact, record.revision) = (tools, exact, record.revision + 1);
+    (record.tools, record.revision) = (tools, record.revision + 1);
     let (added, removed): (Vec<_>, Vec<_>) = (new.difference(&old).collect(), old.difference(&new).collect());
     Some(json!({"added": added, "removed": removed, "revision": record.revision}))
 }

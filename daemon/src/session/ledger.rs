@@ -87,13 +87,12 @@ impl Actor {
             let steering = self.steering.remove(at);
             changes.push(Change::Delete(Key::steering(&self.record.session.id, steering.place)));
             changes.push(self.draft(EventType::SteeringApplied, json!({"message": id, "delivery": steering.delivery})));
-            let role = if steering.user { Role::User } else { Role::Steering };
             let with = |message: &mut Message| {
                 message.id = steering.id;
                 message.source = steering.source;
                 message.metadata = steering.metadata;
             };
-            self.add_message(role, steering.content, with, changes);
+            self.add_message(Role::Steering, steering.content, with, changes);
         }
     }
 

@@ -172,12 +172,15 @@ impl Actor {
         {
             return Ok(None);
         }
+        let source = match line.role.unwrap_or_default() {
+            WrittenBy::Steering => "steering file",
+            WrittenBy::User => "steering file, the user's words",
+        };
         Ok(Some(SteerRequest {
             id: MessageId::from_ulid(&self.deps.clock.ulid()),
             content: line.content,
             delivery: line.delivery.unwrap_or(Delivery::Note),
-            source: Some("steering file".into()),
-            user: line.role == Some(WrittenBy::User),
+            source: Some(source.into()),
             metadata: line.metadata,
             keyed,
             with: vec![place],

@@ -12,7 +12,7 @@ pub mod record;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use nano_protocol::event::Event;
 use nano_protocol::id::SessionId;
@@ -126,7 +126,12 @@ pub struct Store {
     inbox: mpsc::Sender<Request>,
     path: Arc<Path>,
     opened: Opened,
+    gate: Gate,
 }
+
+/// Held for writing from a batch's first byte until it is durable and published: a reader never sees what a power cut
+/// could still take back.
+type Gate = Arc<RwLock<()>>;
 
 /// What was found at opening.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::mpsc;
 
-use super::{Key, Opened, Publish, SCHEMA, Store, StoreError, writer};
+use super::{Gate, Key, Opened, Publish, SCHEMA, Store, StoreError, writer};
 
 /// The state directory, held against other daemons while this lives.
 pub struct StateLock {
@@ -46,9 +46,11 @@ impl Store {
             .map_err(|why| StoreError::Open { path: path.to_owned(), why: format!("its file db: {why}") })?;
         let (inbox, requests) = mpsc::channel(1024);
         let opened = Opened { epoch, head };
-        writer::start(writer::Writer { db: db.clone(), file, opened, publish }, requests)
+        let gate = Gate::default();
+        let writer = writer::Writer { db: db.clone(), file, opened, publish, gate: gate.clone() };
+        writer::start(writer, requests)
             .map_err(|why| StoreError::Open { path: path.to_owned(), why: why.to_string() })?;
-        Ok(Self { db, inbox, path: Arc::from(path), opened })
+        Ok(Self { db, inbox, path: Arc::from(path), opened, gate })
     }
 }
 

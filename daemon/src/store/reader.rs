@@ -14,6 +14,7 @@ use super::{Key, Store, StoreError};
 impl Store {
     /// Returns the record at `key`, if there is one.
     pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
+        let _gate = self.gate.read();
         let Some(head) = self.db.get(&key.0).map_err(|why| StoreError::Damaged(why.to_string()))? else {
             return Ok(None);
         };
@@ -23,6 +24,7 @@ impl Store {
     /// Returns the records below `prefix`, oldest key first, beginning behind `after`, at most `limit`.
     pub fn scan<T: DeserializeOwned>(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Vec<T>, StoreError> {
         let from = after.map_or(Bound::Included(prefix.0.clone()), |key| Bound::Excluded(key.0.clone()));
+        let _gate = self.gate.read();
         let inside = self.db.range::<Vec<u8>, _>((from, Bound::Unbounded));
         inside
             .take_while(|entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix.0)))
@@ -34,7 +36,8 @@ impl Store {
             .collect()
     }
 
-    /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`.
+    /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; a record that is not durable
+    /// yet may be among them, and [`Store::get`] waits for it.
     pub fn ids_backwards(&self, prefix: &Key, before: Option<&Key>) -> impl Iterator<Item = String> {
         let mut end = prefix.0.clone();
         end.push(0xff);

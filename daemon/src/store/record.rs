@@ -62,9 +62,6 @@ pub struct SteeringRecord {
     pub content: String,
     /// Where it comes from, if not from a client.
     pub source: Option<String>,
-    /// True where it says that it is the user's own words.
-    #[serde(default)]
-    pub user: bool,
     /// The sender's own data.
     pub metadata: Option<Object>,
     /// When it was accepted.

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::record::Draft;
-use super::{Change, Commit, Key, Opened, Publish, Receipt, Request, StoreError};
+use super::{Change, Commit, Gate, Key, Opened, Publish, Receipt, Request, StoreError};
 use crate::clock::Clock;
 
 /// The most commits that become durable together; more only makes the first wait longer.
@@ -23,6 +23,7 @@ pub(super) struct Writer {
     pub file: File,
     pub opened: Opened,
     pub publish: Publish,
+    pub gate: Gate,
 }
 
 /// Starts the thread; it ends when the last handle is gone, or at the first failure.
@@ -44,11 +45,13 @@ fn run(writer: &Writer, mut requests: mpsc::Receiver<Request>) {
         let receipts: Vec<Receipt> = commits.into_iter().map(|commit| encoder.commit(commit)).collect();
         head = encoder.head;
         let batch = encoder.finish(writer.opened.epoch);
+        let gate = writer.gate.write();
         match writer.make_durable(batch) {
             Ok(()) => {
                 let events: Vec<_> = receipts.iter().flatten().cloned().collect();
                 // Memory first, then the answer: who asked must find what it was told.
                 (writer.publish)(&events);
+                drop(gate);
                 for (reply, receipt) in replies.into_iter().zip(receipts) {
                     // Nobody waits any more: the commit stands all the same.
                     drop(reply.send(Ok(receipt)));
