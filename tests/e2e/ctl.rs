@@ -81,22 +81,22 @@ fn the_current_directory_is_the_workspace() {
 #[test]
 fn statuses() {
     let server = ModelServer::script(vec![
-        Turn { status: Some(400), when: Some("bad".to_owned()), repeat: true, ..Turn::default() },
-        Turn { hang: true, when: Some("hang".to_owned()), repeat: true, ..Turn::default() },
+        Turn { status: Some(400), when: Some("xbad".to_owned()), repeat: true, ..Turn::default() },
+        Turn { hang: true, when: Some("xhang".to_owned()), repeat: true, ..Turn::default() },
         Turn { repeat: true, ..Turn::text("done") },
     ]);
     let daemon = Daemon::start(&server);
     let submit = |text: &str| run(&daemon, ["submit", text]).expect_code(0);
-    let (good, bad, hanging) = (submit("good"), submit("bad"), submit("hang"));
+    let (good, bad, hanging) = (submit("good"), submit("xbad"), submit("xhang"));
     for (args, code) in [
-        (vec!["run", "bad"], 1),
+        (vec!["run", "xbad"], 1),
         (vec!["wait", &good], 0),
         (vec!["wait", &bad], 1),
         (vec!["wait", &good, &bad], 1),
         (vec!["result", &bad], 5),
         (vec!["result", &hanging], 5),
         (vec!["--timeout", "200ms", "wait", &hanging], 7),
-        (vec!["--timeout", "200ms", "run", "hang"], 7),
+        (vec!["--timeout", "200ms", "run", "xhang"], 7),
         (vec!["wait", "tsk_00000000000000000000000000"], 4),
         (vec!["task", "nonsense"], 4),
         (vec!["tools", "nobody"], 4),
@@ -232,12 +232,11 @@ fn a_closed_pipe_is_quiet() {
 fn run_goes_on_over_a_restart() {
     let server = ModelServer::script(vec![Turn { hang: true, ..Turn::default() }, Turn::text("done")]);
     let mut daemon = Daemon::start(&server);
-    let id = run(&daemon, ["submit", "p"]).expect_code(0);
+    let following = daemon.ctl(["run", "p"]).spawn();
     server.wait_requests(1);
-    let waiting = daemon.ctl(["wait", &id]).spawn();
     let pid = i32::try_from(daemon.pid()).expect("a process id");
     processes::signal(pid, Signal::KILL);
     assert!(!daemon.wait().success());
     daemon.restart();
-    let _ = ctl::output(waiting).expect_code(0);
+    assert_eq!(ctl::output(following).expect_code(0), "done");
 }

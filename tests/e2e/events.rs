@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use nano_protocol::event::{Event, EventType};
-use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
 use serde_json::{Value, json};
@@ -14,12 +13,11 @@ fn chatty() -> ModelServer {
     })
 }
 
-/// Reads every event from `since` to the newest.
-fn replay(client: &mut Client, params: &Value) -> Vec<Event> {
-    let head = client.subscribe(&json!({}));
+/// Reads every event that fits `params`, up to and with number `last`.
+fn replay(daemon: &Daemon, params: &Value, last: Option<u64>) -> Vec<Event> {
+    let mut client = daemon.client();
     client.subscribe(params);
-    let is_last = |event: &Event| event.seq >= Some(head) || head == 0;
-    client.events_until("the newest event", is_last)
+    client.events_until("the newest event", |event| event.seq >= last)
 }
 
 fn numbers(events: &[Event]) -> Vec<u64> {
@@ -44,7 +42,7 @@ fn replay_has_no_gap_and_no_double() {
     daemon.client().run(&session, "p2");
     seen.extend(live.events_until("the end of p2", is_end));
 
-    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    let all = daemon.history();
     assert_eq!(numbers(&seen), numbers(&all));
     assert!(seen == all, "an event is another when it is replayed:\n{seen:#?}\n{all:#?}");
     let unique: BTreeSet<u64> = numbers(&all).into_iter().collect();
@@ -58,9 +56,9 @@ fn every_number_is_a_place_to_go_on_from() {
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
     client.run(&session, "p");
-    let all = numbers(&replay(&mut daemon.client(), &json!({"since_seq": 0})));
+    let all = numbers(&daemon.history());
     for (at, since) in all.iter().enumerate().take(all.len() - 1) {
-        let rest = replay(&mut daemon.client(), &json!({"since_seq": since}));
+        let rest = replay(&daemon, &json!({"since_seq": since}), all.last().copied());
         assert_eq!(numbers(&rest), all[at + 1..], "since {since}");
     }
 }
@@ -74,10 +72,12 @@ fn filters() {
     let other = daemon.session(&mut client);
     client.run(&other, "p");
     let task = client.run(&mine, "p");
+    let is_end = |event: &&Event| event.kind == EventType::TaskFinished && event.task.as_ref() == Some(&task.id);
+    let end = daemon.history().iter().find(is_end).and_then(|event| event.seq);
     let ends = json!({"since_seq": 0, "session": mine, "types": ["task.queued", "task.finished"]});
-    let kinds: Vec<_> = replay(&mut daemon.client(), &ends).into_iter().map(|event| event.kind).collect();
+    let kinds: Vec<_> = replay(&daemon, &ends, end).into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventType::TaskQueued, EventType::TaskFinished]);
-    let own = replay(&mut daemon.client(), &json!({"since_seq": task.seq - 1, "task": task.id}));
+    let own = replay(&daemon, &json!({"since_seq": task.seq - 1, "task": task.id}), end);
     assert_eq!(own.first().map(|event| event.kind), Some(EventType::TaskQueued));
     assert!(own.iter().all(|event| event.task.as_ref() == Some(&task.id)), "{own:#?}");
 }
@@ -124,7 +124,7 @@ fn a_reader_that_never_reads_slows_nobody() {
     let mut deaf = daemon.client();
     deaf.subscribe(&json!({"since_seq": 0, "deltas": true}));
     (0..5).for_each(|n| drop(client.run(&session, &format!("p{n}"))));
-    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    let all = daemon.history();
     let ends = all.iter().filter(|event| event.kind == EventType::TaskFinished).count();
     assert_eq!(ends, 5);
     let last = all.last().and_then(|event| event.seq);
@@ -145,6 +145,6 @@ fn what_was_seen_is_stored() {
     let seen = watcher.events_until("a result", |event| event.kind == EventType::ToolFinished);
     daemon.kill9();
     daemon.restart();
-    let all = replay(&mut daemon.client(), &json!({"since_seq": 0}));
+    let all = daemon.history();
     assert!(all.len() >= seen.len() && all[..seen.len()] == seen, "{seen:#?}\n{all:#?}");
 }

@@ -38,9 +38,7 @@ fn fired(client: &mut Client, session: &str, count: usize) -> Vec<Task> {
 /// Checks that each slot was fired once, and that there are as many tasks as slots.
 fn check_slots(daemon: &Daemon, session: &str, followup: &Followup) {
     let mut client = daemon.client();
-    let head = client.subscribe(&json!({}));
-    client.subscribe(&json!({"session": session, "since_seq": 0}));
-    let events = client.events_until("the newest event", |event| event.seq >= Some(head));
+    let events = daemon.history();
     let fired: Vec<&Event> = events.iter().filter(|event| event.kind == EventType::FollowupFired).collect();
     let slot = |event: &&Event| event.data["slot"].as_str().expect("a slot").to_owned();
     let slots: BTreeSet<String> = fired.iter().map(slot).collect();
@@ -156,7 +154,8 @@ fn a_cancelled_one_never_fires() {
     daemon.restart();
     let mut client = daemon.client();
     fired(&mut client, &session, 1);
-    let list: Followups = client.get("followup.list", &json!({ "session": session }));
+    let mut list = || client.get::<Followups>("followup.list", &json!({ "session": session }));
+    let list = wait::until("the end of both", || Some(list()).filter(|list| list.followups[0].runs > 0));
     let found: Vec<_> = list.followups.iter().map(|one| (&one.id, one.state.as_str(), one.runs)).collect();
     assert_eq!(found, [(&kept.id, "done", 1), (&gone.id, "cancelled", 0)]);
 }

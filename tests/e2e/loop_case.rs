@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nano_protocol::event::{Event, EventType};
+use nano_protocol::id::TaskId;
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
@@ -92,6 +93,8 @@ pub struct Run {
     pub server: ModelServer,
     pub daemon: Daemon,
     pub session: String,
+    /// The failed tasks that were resumed: each ends once more.
+    reopened: Vec<TaskId>,
     /// Everything that the session's subscription has brought, over all connections.
     pub events: Vec<Event>,
     client: Option<Client>,
@@ -108,7 +111,8 @@ pub fn play(case: &Case) {
     }
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
-    let mut run = Run { server, daemon, session, events: Vec::new(), client: Some(client), watcher: None };
+    let mut run =
+        Run { server, daemon, session, events: Vec::new(), reopened: Vec::new(), client: Some(client), watcher: None };
     run.watch();
     for step in &case.steps {
         run.step(step);
@@ -169,7 +173,11 @@ impl Run {
             Step::Open(gate) => self.server.open(gate),
             Step::Touch(name) => std::fs::write(self.daemon.workspace().join(name), "").expect("a file"),
             Step::Cancel(task) => self.task_verb("task.cancel", task),
-            Step::Resume(task) => self.task_verb("task.resume", task),
+            Step::Resume(content) => {
+                let task = self.task(content);
+                self.reopened.extend((task.state == TaskState::Failed).then_some(task.id));
+                self.task_verb("task.resume", content);
+            }
             Step::AwaitTask { task, state, reason } => self.await_task(task, state, reason.as_deref()),
             Step::Kill => self.kill(),
             Step::Start => {
@@ -246,12 +254,12 @@ impl Run {
         for task in self.tasks() {
             let task = self.client().settled(&task.id);
             assert!(task.state.is_settled(), "{about}: {task:?}");
-            let is_end = |event: &Event| {
-                let ends = [EventType::TaskFinished, EventType::TaskInterrupted].contains(&event.kind);
-                ends && event.task.as_ref() == Some(&task.id)
-            };
-            self.await_events(about, |events| events.iter().any(is_end));
-            if task.state == TaskState::Interrupted {
+            let is_interrupted = task.state == TaskState::Interrupted;
+            let kind = if is_interrupted { EventType::TaskInterrupted } else { EventType::TaskFinished };
+            let ends = 1 + self.reopened.iter().filter(|id| **id == task.id).count();
+            let is_end = |event: &&Event| event.kind == kind && event.task.as_ref() == Some(&task.id);
+            self.await_events(about, |events| events.iter().filter(is_end).count() >= ends);
+            if is_interrupted {
                 return; // What is queued behind it waits.
             }
         }

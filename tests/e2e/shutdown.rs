@@ -132,7 +132,7 @@ fn configs_are_checked() {
         ("[daemon\n", ["nanod.toml", "1"]),
         ("[models.m]\napi = \"openay\"\n", ["openay", "openai"]),
         ("[agents.default]\nbooter = \"cloud\"\n", ["cloud", "local"]),
-        ("[agents.default]\nexec_timeout = \"soon\"\n", ["exec_timeout", "soon"]),
+        ("[agents.default]\nexec_timeout = \"soon\"\n", ["exec_timeout", "2"]),
         ("[agents.default]\nmodel = \"nothing\"\n", ["model", "nothing"]),
     ] {
         std::fs::write(&config, text).expect("a config file");

@@ -110,6 +110,6 @@ fn refusals() {
         client.refused("session.steer", &json!({"session": session, "content": "s", "delivery": "later"})),
         -32602
     );
-    assert_eq!(client.refused("session.steer", &json!({"session": "ses_0", "content": "s"})), -32001);
+    assert_eq!(client.refused("session.steer", &json!({"session": "nobody", "content": "s"})), -32001);
     client.get::<Value>("session.steer", &params(&"x".repeat(1024 * 1024)));
 }

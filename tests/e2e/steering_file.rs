@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::task::TaskState;
@@ -72,7 +73,8 @@ fn lines_are_taken_once_and_in_order() {
     bench.append("{\"content\":\"s3\",\"metadata\":{\"a\":1}}\n");
     bench.await_events(EventType::SteeringQueued, 1);
     let rendered = bench.finish();
-    assert_eq!(rendered, "U(p) A(one) S(s1) S(s2) S(s3) A(two)");
+    let expected = "U(p) A(one) S(s1) N S(s3) A(two)"; // The second line is marked as a user's words.
+    assert_eq!(rendered, expected);
 }
 
 #[test]
@@ -155,7 +157,10 @@ fn an_old_file_a_link_and_one_that_others_may_write_are_not_taken() {
     }
     let server = ModelServer::script(vec![Turn::text("one")]);
     let daemon = Daemon::start(&server);
-    fs::write(daemon.workspace().join(".steering.jsonl"), "{\"content\":\"old\"}\n").expect("a file");
+    let file = daemon.workspace().join(".steering.jsonl");
+    fs::write(&file, "{\"content\":\"old\"}\n").expect("a file");
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    OpenOptions::new().write(true).open(&file).and_then(|file| file.set_modified(hour_ago)).expect("an old file");
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
     client.run(&session, "p");

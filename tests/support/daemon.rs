@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nano_protocol::event::Event;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -105,6 +106,14 @@ impl Daemon {
         params["workspace"] = json!(self.workspace());
         let session: Value = client.get("session.create", &params);
         session["id"].as_str().expect("a session id").to_owned()
+    }
+
+    /// Returns every durable event up to the newest there is now.
+    pub fn history(&self) -> Vec<Event> {
+        let head = self.client().subscribe(&json!({}));
+        let mut client = self.client();
+        client.subscribe(&json!({"since_seq": 0}));
+        client.events_until("the newest event", |event| event.seq >= Some(head))
     }
 
     /// Puts a call of `nanoctl` to this daemon together.
