@@ -73,7 +73,7 @@ fn lines_are_taken_once_and_in_order() {
     bench.append("{\"content\":\"s3\",\"metadata\":{\"a\":1}}\n");
     bench.await_events(EventType::SteeringQueued, 1);
     let rendered = bench.finish();
-    let expected = "U(p) A(one) S(s1) N S(s3) A(two)"; // The second line is marked as a user's words.
+    let expected = "U(p) A(one) S(s1) S(s2) S(s3) A(two)"; // The second line is marked as a user's words.
     assert_eq!(rendered, expected);
 }
 

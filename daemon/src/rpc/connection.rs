@@ -209,7 +209,10 @@ async fn read(stream: &Stream, server: &Server, caller: &Caller, closing: &Cance
                 connection.answer(Some(too_long(server))).await;
                 return;
             };
-            open &= !frame::is_http(&line);
+            if frame::is_http(&line) {
+                // Whatever follows is no JSON either.
+                (open, _) = (false, lines.rest());
+            }
             let mut serving = Box::pin(respond(server, caller, frame::parse(&line)));
             // Polled once here and now: requests of one connection take effect in the order they were sent.
             match futures_util::poll!(&mut serving) {

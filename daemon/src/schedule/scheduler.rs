@@ -1,7 +1,7 @@
 //! The scheduler: one owner of all follow-ups. It sleeps until the nearest slot; firing is one commit that holds the
 //! slot, the schedule's advance and the task, so a slot makes at most one task whatever dies in between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,20 +27,22 @@ const NAP: Duration = Duration::from_secs(60);
 /// How long a slot waits whose session takes nothing now.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// The next slot of every follow-up that will fire; all else is read from the store when it is needed.
 #[derive(Default)]
 struct Book {
-    followups: BTreeMap<FollowupId, FollowupRecord>,
     due: BTreeSet<(Timestamp, FollowupId)>,
 }
 
 impl Book {
-    fn put(&mut self, record: FollowupRecord) {
-        let id = record.followup.id.clone();
-        self.due.retain(|(_, other)| *other != id);
+    fn put(&mut self, record: &FollowupRecord) {
+        self.remove(&record.followup.id);
         if let (FollowupState::Active, Some(next)) = (record.followup.state, record.next_due) {
-            self.due.insert((next, id.clone()));
+            self.due.insert((next, record.followup.id.clone()));
         }
-        self.followups.insert(id, record);
+    }
+
+    fn remove(&mut self, id: &FollowupId) {
+        self.due.retain(|(_, other)| other != id);
     }
 }
 
@@ -59,7 +61,7 @@ impl Scheduler {
     pub fn load(registry: Registry) -> Result<Self, StoreError> {
         let mut book = Book::default();
         for record in registry.deps().store.scan::<FollowupRecord>(&Key::all(b'f'), None, usize::MAX)? {
-            book.put(record);
+            book.put(&record);
         }
         Ok(Self { registry, book: Arc::new(Mutex::new(book)), changed: Arc::default(), turn: Arc::default() })
     }
@@ -80,12 +82,15 @@ impl Scheduler {
 
     /// Returns a follow-up.
     pub fn get(&self, id: &FollowupId) -> Option<FollowupRecord> {
-        self.book().followups.get(id).cloned()
+        let found = self.deps().store.get(&Key::followup(id));
+        found.inspect_err(|error| tracing::error!(%error, "a follow-up cannot be read")).ok().flatten()
     }
 
     /// Returns every follow-up, newest first.
     pub fn all(&self) -> Vec<FollowupRecord> {
-        self.book().followups.values().rev().cloned().collect()
+        let found = self.deps().store.scan::<FollowupRecord>(&Key::all(b'f'), None, usize::MAX);
+        let found = found.inspect_err(|error| tracing::error!(%error, "follow-ups cannot be read"));
+        found.unwrap_or_default().into_iter().rev().collect()
     }
 
     /// Records a new follow-up with `with`, and answers after that.
@@ -125,15 +130,13 @@ impl Scheduler {
             let changes = vec![Change::Delete(Key::followup(&id)), Change::DeleteAll(Key::below(b'r', &id.0))];
             let commit = self.deps().store.commit(Commit { owner: None, changes }).await;
             commit.map_err(|error| unavailable(&error))?;
-            let mut book = self.book();
-            book.due.retain(|(_, other)| *other != id);
-            book.followups.remove(&id);
+            self.book().remove(&id);
         }
         Ok(())
     }
 
     fn of(&self, session: &SessionId) -> Vec<FollowupRecord> {
-        self.book().followups.values().filter(|record| record.followup.session == *session).cloned().collect()
+        self.all().into_iter().filter(|record| record.followup.session == *session).collect()
     }
 
     async fn save(&self, record: FollowupRecord, with: Vec<Change>) -> Result<Followup, RpcError> {
@@ -142,7 +145,7 @@ impl Scheduler {
         let commit = self.deps().store.commit(Commit { owner: Some(record.owner), changes }).await;
         commit.map_err(|error| unavailable(&error))?;
         let followup = record.followup.clone();
-        self.book().put(record);
+        self.book().put(&record);
         self.changed.notify_one();
         Ok(followup)
     }
@@ -208,7 +211,7 @@ impl Scheduler {
             if let Err(error) = self.submit(&record, task, std::mem::take(&mut changes)).await {
                 return self.refused(id, &error).await;
             }
-            self.book().put(record.clone());
+            self.book().put(&record);
         }
         true
     }
