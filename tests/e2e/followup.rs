@@ -38,12 +38,15 @@ fn fired(client: &mut Client, session: &str, count: usize) -> Vec<Task> {
 /// Checks that each slot was fired once, and that there are as many tasks as slots.
 fn check_slots(daemon: &Daemon, session: &str, followup: &Followup) {
     let mut client = daemon.client();
-    let events = daemon.history();
-    let fired: Vec<&Event> = events.iter().filter(|event| event.kind == EventType::FollowupFired).collect();
-    let slot = |event: &&Event| event.data["slot"].as_str().expect("a slot").to_owned();
+    let now: Followup = client.get("followup.get", &json!({"followup": followup.id}));
+    let is_fired = |event: &Event| event.kind == EventType::FollowupFired;
+    let fired: Vec<Event> = wait::until("the events of all slots", || {
+        let fired: Vec<Event> = daemon.history().into_iter().filter(is_fired).collect();
+        (fired.len() as u64 >= now.runs).then_some(fired)
+    });
+    let slot = |event: &Event| event.data["slot"].as_str().expect("a slot").to_owned();
     let slots: BTreeSet<String> = fired.iter().map(slot).collect();
     assert_eq!(slots.len(), fired.len(), "a slot was fired twice: {fired:#?}");
-    let now: Followup = client.get("followup.get", &json!({"followup": followup.id}));
     let tasks = client.tasks(session).into_iter().filter(|task| task.origin == Origin::Followup).count();
     assert_eq!((fired.len(), now.runs), (tasks, u64::try_from(tasks).expect("a count")), "{now:?}");
 }
@@ -65,8 +68,9 @@ fn check_single(trigger: &Value, restart: bool) {
     daemon.kill9();
     daemon.restart();
     let mut client = daemon.client();
-    let now: Followup = client.get("followup.get", &json!({"followup": followup.id}));
-    assert_eq!((now.state.as_str(), now.runs, now.next.len()), ("done", 1, 0), "{now:?}");
+    let mut now = || client.get::<Followup>("followup.get", &json!({"followup": followup.id}));
+    let now = wait::until("the end of the follow-up", || Some(now()).filter(|now| now.state.as_str() == "done"));
+    assert_eq!((now.runs, now.next.len()), (1, 0), "{now:?}");
     check_slots(&daemon, &session, &followup);
 }
 

@@ -29,9 +29,7 @@ pub fn of(root: &Path) -> Vec<Process> {
 fn belongs(pid: i32, root: &Path) -> Option<Process> {
     let place = Path::new("/proc").join(pid.to_string());
     let command = fs::read(place.join("cmdline")).ok()?;
-    if command.is_empty() {
-        return None; // A kernel thread, or a zombie that only waits to be reaped.
-    }
+    // Empty for a zombie, which has no folder either, but also in the midst of an exec: the folder tells them apart.
     let command = String::from_utf8_lossy(&command).replace('\0', " ");
     let root = root.to_str()?;
     let stands = fs::read_link(place.join("cwd")).is_ok_and(|cwd| cwd.starts_with(root));
