@@ -198,3 +198,6 @@ pub fn over_budget(record: &TaskRecord, agent: &AgentConfig) -> bool {
     record.limits.tokens.is_some_and(|most| tokens >= most)
         || cost.is_some_and(|most| used.cost.is_some_and(|cost| cost >= most))
 }
+
+#[cfg(test)]
+mod tests;

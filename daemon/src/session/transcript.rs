@@ -86,3 +86,6 @@ pub fn fingerprints(messages: &[Message]) -> Vec<u64> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use world::{Op, World, script};
 
 mod tables;
 mod witness;
+mod words;
 mod world;
 
 /// Plays a script and fails where this one promise is broken.
