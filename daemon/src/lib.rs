@@ -92,16 +92,20 @@ pub struct Start {
 /// Runs the daemon until `shutdown` has ended it; `ready` is called once the store and the socket are.
 pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Result<(), RunError> {
     let Start { config, places, env, helper } = start;
-    let lock = store::lock(&places.state_dir)?;
+    let lock = store::lock(&places.state_dir).await?;
     let events = EventLog::default();
-    let publish = { let events = events.clone(); move |fresh: &[_]| events.publish(fresh) };
+    let publish = {
+        let events = events.clone();
+        move |fresh: &[_]| events.publish(fresh)
+    };
     let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish))?;
     events.start(store.opened().head);
     let clock = Clock::default();
     let started_at = clock.now();
     let models = models(&config.models, &env).await?;
     let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
-    let group = config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(rpc::listener::group_id);
+    let group =
+        config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(rpc::listener::group_id);
     let drain = config.daemon.drain;
     let deps = Arc::new(Deps {
         store,

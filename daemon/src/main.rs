@@ -63,7 +63,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let status = match &error {
-                RunError::Store(StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Damaged(_)) => EX_DATAERR,
+                RunError::Store(StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Damaged(_)) => {
+                    EX_DATAERR
+                }
                 RunError::Model(_) => EX_CONFIG,
                 RunError::Store(StoreError::Held { .. } | StoreError::Failed(_)) | RunError::Socket { .. } => 1,
             };

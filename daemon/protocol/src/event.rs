@@ -3,6 +3,9 @@
 use crate::id::{SessionId, SessionRef, TaskId};
 use crate::time::Timestamp;
 
+/// The particulars of an event, by its type.
+pub type Data = serde_json::Value;
+
 words!(
     /// What happened.
     EventType {
@@ -104,7 +107,7 @@ wire! {
         #[serde(rename = "type")]
         pub kind: EventType,
         /// Particulars, by type.
-        pub data: serde_json::Value,
+        pub data: Data,
     }
 
     /// Result of `events.subscribe`.

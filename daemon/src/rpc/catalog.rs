@@ -6,8 +6,8 @@ use nano_protocol::catalog::{AgentInfo, Agents, BooterInfo, Booters, Models, Nam
 use nano_protocol::daemon::Nothing;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::method::{self, AgentGet, AgentList, BooterList, Method, ModelList, ToolGet, ToolList};
-use nano_protocol::tool::Tool;
 use nano_protocol::session::ToolMode;
+use nano_protocol::tool::Tool;
 use serde_json::{Value, json};
 
 use super::dispatch::Serve;
@@ -113,7 +113,7 @@ fn describe<M: Method<Params: schemars::JsonSchema, Result: schemars::JsonSchema
 
 macro_rules! describe_all {
     ($($name:ident, $wire:literal, $params:ty, $result:ty;)+) => {
-        /// Returns the OpenRPC document of every method.
+        /// Returns the `OpenRPC` document of every method.
         pub(super) fn discover() -> Value {
             json!({
                 "openrpc": "1.3.2",

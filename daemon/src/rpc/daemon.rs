@@ -1,6 +1,5 @@
 //! `daemon.*`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nano_protocol::PROTOCOL;
@@ -10,9 +9,7 @@ use nano_protocol::method::{DaemonHello, DaemonShutdown, DaemonStatus};
 
 use super::dispatch::Serve;
 use super::{Caller, Server};
-use crate::session::deps::unavailable;
-use crate::store::Key;
-use crate::store::record::{SessionRecord, TaskRecord};
+use crate::session::reading;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -30,19 +27,11 @@ impl Serve for DaemonStatus {
     async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Status, RpcError> {
         let deps = server.deps();
         let now = deps.clock.now();
-        let failed = |error| unavailable(&error);
-        let mut sessions = BTreeMap::new();
-        for record in deps.store.scan::<SessionRecord>(&Key::all(b's'), None, usize::MAX).map_err(failed)? {
-            *sessions.entry(record.session.state.to_string()).or_insert(0) += 1;
-        }
-        let mut tasks = BTreeMap::new();
-        for record in deps.store.scan::<TaskRecord>(&Key::all(b't'), None, usize::MAX).map_err(failed)? {
-            *tasks.entry(record.task.state.to_string()).or_insert(0) += 1;
-        }
+        let (sessions, tasks) = reading::counts(deps)?;
         let (active, next) = server.scheduler.brief();
         Ok(Status {
             version: VERSION.into(),
-            pid: std::process::id(),
+            pid: rustix::process::getpid().as_raw_pid().cast_unsigned(),
             started_at: server.started_at,
             uptime_ms: u64::try_from(now.0 - server.started_at.0).unwrap_or(0),
             sessions,

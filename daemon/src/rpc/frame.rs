@@ -105,7 +105,10 @@ pub(super) fn parse(line: &[u8]) -> Frame {
         return Frame::Blank;
     }
     if let Err(why) = strict::check(text) {
-        return Frame::One(Parsed::broken(RpcError::new(ErrorKind::Parse, format!("the line is not JSON as it should be: {why}"))));
+        return Frame::One(Parsed::broken(RpcError::new(
+            ErrorKind::Parse,
+            format!("the line is not JSON as it should be: {why}"),
+        )));
     }
     if !text.starts_with('[') {
         return Frame::One(request(text));
@@ -114,7 +117,9 @@ pub(super) fn parse(line: &[u8]) -> Frame {
     match parts.len() {
         0 => Frame::One(Parsed::broken(invalid("a batch holds at least one request"))),
         1..=MAX_BATCH => Frame::Batch(parts.iter().map(|part| request(part.get())).collect()),
-        many => Frame::One(Parsed::broken(invalid(format!("a batch holds at most {MAX_BATCH} requests, this one {many}")))),
+        many => {
+            Frame::One(Parsed::broken(invalid(format!("a batch holds at most {MAX_BATCH} requests, this one {many}"))))
+        }
     }
 }
 
@@ -144,7 +149,8 @@ fn is_id(id: &RawValue) -> bool {
 
 /// Tells whether the peer speaks HTTP, which will never become JSON.
 pub(super) fn is_http(line: &[u8]) -> bool {
-    let verbs = [b"GET ".as_slice(), b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ", b"PATCH ", b"PRI "];
+    let verbs =
+        [b"GET ".as_slice(), b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ", b"PATCH ", b"PRI "];
     verbs.iter().any(|verb| line.starts_with(verb))
 }
 

@@ -42,7 +42,9 @@ impl Actor {
         match news {
             News::Answered(generation, answer) if generation == self.generation => self.answered(answer).await,
             News::ModelStopped(generation) if generation == self.generation => self.model_stopped().await,
-            News::CallEnded(generation, at, outcome) if generation == self.generation => self.call_ended(at, outcome).await,
+            News::CallEnded(generation, at, outcome) if generation == self.generation => {
+                self.call_ended(at, outcome).await
+            }
             // Late: what it belongs to has ended without it.
             News::Answered(..) | News::ModelStopped(_) | News::CallEnded(..) => Ok(()),
             News::Booted(booted) => self.booted(booted).await,

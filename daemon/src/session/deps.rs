@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::EventType;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::SessionId;
-use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
@@ -78,7 +77,7 @@ impl Deps {
     }
 
     /// Records a lone event.
-    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Value) -> Result<(), StoreError> {
+    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Data) -> Result<(), StoreError> {
         let draft = Draft { session, task: None, kind, data };
         self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
     }
