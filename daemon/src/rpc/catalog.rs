@@ -96,7 +96,7 @@ impl Serve for BooterList {
 
 impl Serve for ModelList {
     async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Models, RpcError> {
-        Ok(Models { models: server.deps().models().list() })
+        Ok(Models { models: server.deps().look_for_models().await.list() })
     }
 }
 

@@ -17,8 +17,8 @@ use crate::session::idempotency::Known;
 use crate::session::{opening, reading};
 
 impl Server {
-    fn needs_a_model(&self) -> Result<(), RpcError> {
-        if self.deps().models().default().is_some() {
+    async fn needs_a_model(&self) -> Result<(), RpcError> {
+        if self.deps().look_for_models().await.default().is_some() {
             return Ok(());
         }
         let message = "no model is configured and none was found";
@@ -37,7 +37,7 @@ impl Serve for TaskSubmit {
         if params.create.as_ref().is_some_and(|create| create.idempotency_key.is_some()) {
             return Err(invalid("idempotency_key belongs beside create, not into it"));
         }
-        server.needs_a_model()?;
+        server.needs_a_model().await?;
         let (key, store) = (params.idempotency_key.clone(), &server.deps().store);
         let known = server.keys.look_up(store, caller.uid, "task.submit", key.as_deref(), &params).await?;
         let (keyed, _guard) = match known {

@@ -11,6 +11,7 @@ use nano_protocol::id::SessionId;
 use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
 use crate::model::catalog::Catalog;
+use crate::model::detect::Finder;
 use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
 use crate::shutdown::Shutdown;
@@ -30,6 +31,8 @@ pub struct Deps {
     pub config: Config,
     /// Models that can be spoken to; replaced when one is found later.
     pub models: Mutex<Arc<Catalog>>,
+    /// Looks for models where none is configured.
+    pub finder: Finder,
     /// Every registered tool.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Every kind of computer.
@@ -59,6 +62,15 @@ impl Deps {
     /// Returns the models of now.
     pub fn models(&self) -> Arc<Catalog> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the models of now, after another look where there was none: a server may have come up since.
+    pub async fn look_for_models(&self) -> Arc<Catalog> {
+        if self.models().default().is_none() && self.config.models.is_empty() {
+            let found = Arc::new(self.finder.find().await);
+            *self.models.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        }
+        self.models()
     }
 
     /// Returns the folder for a session's long outputs.
