@@ -152,7 +152,8 @@ impl Actor {
         mut inbox: mpsc::Receiver<Command>,
         mut news: mpsc::Receiver<News>,
     ) -> Result<(), StoreError> {
-        let effects = self.machine.begin();
+        let closed = self.record.session.state == SessionState::Closed;
+        let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
         let (stopping, cutting) = (self.deps.shutdown.stopping().clone(), self.deps.shutdown.cutting().clone());
         let (mut suspended, mut cut) = (false, false);
@@ -206,7 +207,8 @@ impl Actor {
         let receipt = self.deps.store.commit(Commit { owner: Some(self.record.session.owner), changes }).await?;
         let mut numbers =
             receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
-        for message in self.transcript.iter_mut().filter(|message| message.seq == 0) {
+        let fresh = self.transcript.iter_mut().rev().take_while(|message| message.seq == 0);
+        for message in fresh.collect::<Vec<_>>().into_iter().rev() {
             message.seq = numbers.next().unwrap_or_default();
         }
         Ok(receipt)
