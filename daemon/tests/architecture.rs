@@ -91,7 +91,7 @@ const CORE: &[&str] = &[
     "skills/",
     "tools/mod",
     "tools/set",
-    "tools/blocking",
+    "tools/file_tool",
     "tools/registry",
     "tools/replace",
     "tools/schema",

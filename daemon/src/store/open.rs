@@ -21,7 +21,7 @@ pub struct StateLock {
 /// How often a folder is tried again whose holder is dead: a child of it may have to reach its `exec` first.
 const TRIES: u32 = 100;
 
-/// Like [`try_lock`], patient where the holder is dead.
+/// Makes the state directory where it is missing and holds it, or names who does; waits a little for a dead holder.
 pub async fn lock(state: &Path) -> Result<StateLock, StoreError> {
     let mut tries = 0;
     loop {
@@ -40,7 +40,6 @@ fn is_dead(pid: &str) -> bool {
     !pid.is_empty() && !Path::new("/proc").join(pid).exists()
 }
 
-/// Makes the state directory where it is missing and holds it, or names who does.
 fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
     let failed = |why: std::io::Error| StoreError::Open { path: state.to_owned(), why: why.to_string() };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
