@@ -81,7 +81,7 @@ pub mod tool;
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The protocol version this crate speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u64 = 1;
 /// The longest line in bytes, LF not counted, that either side takes unless configured otherwise.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// The longest message content in bytes.
