@@ -1,5 +1,6 @@
 //! From a method's name to the function that serves it, with its parameters decoded by type.
 
+use nano_protocol::daemon::Nothing;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::method::{self, Method};
 use serde_json::value::{RawValue, to_raw_value};
@@ -26,7 +27,7 @@ macro_rules! route {
         ) -> Result<Box<RawValue>, RpcError> {
             match method {
                 $($wire => run::<method::$name>(server, caller, params).await,)+
-                "rpc.discover" => encode(&super::catalog::discover()),
+                "rpc.discover" => decode(params).and_then(|Nothing {}| encode(&super::discover::document())),
                 unknown => Err(no_such_method(unknown)),
             }
         }
