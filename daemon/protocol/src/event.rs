@@ -89,6 +89,9 @@ impl EventType {
     }
 }
 
+/// The particulars of an event, by its type: an object that readers take what they know from.
+pub type Data = serde_json::Value;
+
 wire! {
     /// One event.
     pub struct Event {

@@ -15,12 +15,18 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Serve for DaemonHello {
     async fn serve(_: &Server, _: &Caller, params: HelloParams) -> Result<Hello, RpcError> {
-        if params.protocol > PROTOCOL {
-            let message = format!("protocol {} is not spoken here; supported: 1 to {PROTOCOL}", params.protocol);
-            return Err(RpcError::new(ErrorKind::InvalidParams, message).hint("upgrade nanod"));
-        }
-        Ok(Hello { server: "nanod".into(), version: VERSION.into(), protocol: PROTOCOL })
+        Ok(Hello { server: "nanod".into(), version: VERSION.into(), protocol: negotiate(params.protocol)? })
     }
+}
+
+/// Returns the protocol to speak with a client whose newest is `newest`.
+fn negotiate(newest: u64) -> Result<u64, RpcError> {
+    if (1..=PROTOCOL).contains(&newest) {
+        return Ok(newest);
+    }
+    let message = format!("protocol {newest} is not spoken here; supported: 1 to {PROTOCOL}");
+    let older = if newest > PROTOCOL { "nanod" } else { "the client" };
+    Err(RpcError::new(ErrorKind::InvalidParams, message).hint(format!("upgrade {older}")))
 }
 
 impl Serve for DaemonStatus {
@@ -59,4 +65,19 @@ fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::negotiate;
+
+    #[test]
+    fn speaks_what_both_speak() {
+        assert_eq!(negotiate(1), Ok(1));
+        for (newest, hint) in [(0, "upgrade the client"), (2, "upgrade nanod"), (u64::MAX, "upgrade nanod")] {
+            let error = negotiate(newest).map_err(|error| (error.code, error.message, error.data.hint));
+            let message = format!("protocol {newest} is not spoken here; supported: 1 to 1");
+            assert_eq!(error, Err((-32602, message, Some(hint.to_owned()))));
+        }
+    }
 }

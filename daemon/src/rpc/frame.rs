@@ -14,6 +14,7 @@ pub(super) struct Lines {
 }
 
 /// A line is longer than is taken: nothing behind it can be understood.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
 impl Lines {
@@ -36,7 +37,9 @@ impl Lines {
         let fresh = self.bytes.get(self.scanned..).unwrap_or(&[]);
         let Some(at) = fresh.iter().position(|byte| *byte == b'\n').map(|at| at + self.scanned) else {
             self.scanned = self.bytes.len();
-            return if self.bytes.len() > self.max { Err(TooLong) } else { Ok(None) };
+            // A CR at the end may belong to the line's end.
+            let line = self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes);
+            return if line.len() > self.max { Err(TooLong) } else { Ok(None) };
         };
         let rest = self.bytes.split_off(at + 1);
         let mut line = std::mem::replace(&mut self.bytes, rest);
@@ -50,6 +53,7 @@ impl Lines {
 
     /// Returns what stood behind the last line end when the peer stopped writing.
     pub fn rest(&mut self) -> Vec<u8> {
+        self.scanned = 0;
         std::mem::take(&mut self.bytes)
     }
 }
@@ -100,7 +104,7 @@ pub(super) fn parse(line: &[u8]) -> Frame {
     let Ok(text) = std::str::from_utf8(line) else {
         return Frame::One(Parsed::broken(RpcError::new(ErrorKind::Parse, "the line is not UTF-8")));
     };
-    let text = text.trim();
+    let text = text.trim_matches([' ', '\t', '\r']);
     if text.is_empty() {
         return Frame::Blank;
     }
@@ -160,3 +164,6 @@ pub(super) fn answer(id: &RawValue, result: &Result<Box<RawValue>, RpcError>) ->
     // Raw JSON, text keys: it always encodes.
     serde_json::to_string(&response).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 mod catalog;
 mod connection;
 mod daemon;
+mod discover;
 mod dispatch;
 mod events;
 mod followup;
