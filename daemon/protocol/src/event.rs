@@ -3,9 +3,6 @@
 use crate::id::{SessionId, SessionRef, TaskId};
 use crate::time::Timestamp;
 
-/// The particulars of an event, by its type.
-pub type Data = serde_json::Value;
-
 words!(
     /// What happened.
     EventType {

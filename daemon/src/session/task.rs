@@ -276,3 +276,6 @@ impl Machine {
 }
 
 mod steps;
+
+#[cfg(test)]
+mod tests;

@@ -80,13 +80,15 @@ impl Machine {
     }
 
     pub(super) fn replied(&mut self, reply: &Reply, out: &mut Vec<Effect>) {
+        let steered = !self.waiting.is_empty();
         let turned = self.waiting.iter().any(|one| one.delivery != Delivery::Note);
         let Some(run) = self.run.as_mut().filter(|run| matches!(run.phase, Phase::Asking { .. })) else { return };
         out.push(Effect::KeepReply);
         run.turns += 1;
         run.cuts = if reply.cut { run.cuts + 1 } else { 0 };
-        if reply.over_budget && !reply.calls.is_empty() && run.stop.is_none() {
-            run.stop = Some(Stop::Budget);
+        // An answer that nothing follows is an answer, whatever it cost.
+        if reply.over_budget && (steered || !reply.calls.is_empty()) {
+            run.stop.get_or_insert(Stop::Budget);
         }
         let mut batch = Batch::new(&reply.calls);
         if let Some(stop) = run.stop {
@@ -140,6 +142,8 @@ impl Machine {
             return;
         }
         run.turns += 1;
+        // It was not the length limit that cut it.
+        run.cuts = 0;
         out.extend([Effect::KeepReply, Effect::TurnEnd]);
         self.between_turns(true, out);
     }
