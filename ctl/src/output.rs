@@ -45,11 +45,9 @@ impl Output {
         }
     }
 
-    /// Writes `text` to stdout, ending with a line feed.
+    /// Writes `text` to stdout, ending with a line feed: in one write, so that two programs with one pipe never mix lines.
     pub fn answer(&self, text: &str) -> io::Result<()> {
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.piece(text)?;
-        self.piece(end)
+        if text.ends_with('\n') { self.piece(text) } else { self.piece(&format!("{text}\n")) }
     }
 
     /// Writes `text` to stdout at once: as it is where a program reads, made harmless on a terminal.

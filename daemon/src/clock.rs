@@ -12,12 +12,20 @@ pub struct Clock {
     ids: Arc<Mutex<Generator>>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one home of the wall clock")]
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)
+}
+
+/// Returns the wall clock's time in seconds since the Unix epoch, as HTTP headers count it.
+pub fn seconds() -> f64 {
+    since_epoch().as_secs_f64()
+}
+
 impl Clock {
     /// Returns the wall clock's time.
-    #[expect(clippy::disallowed_methods, reason = "the clock is the one home of the wall clock")]
     pub fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Timestamp(i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX))
     }
 
     /// Draws a fresh ULID, greater than all before it in this process.

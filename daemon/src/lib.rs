@@ -36,7 +36,7 @@ pub mod telemetry;
 pub mod tools;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ use config::env::Env;
 use config::places::Places;
 use config::{Config, ModelConfig};
 use model::catalog::Catalog;
+use model::detect::Finder;
 use rpc::Server;
 use rpc::listener::Socket;
 use sandbox::Booter;
@@ -77,6 +78,9 @@ pub enum RunError {
     Model(#[from] model::catalog::CatalogError),
 }
 
+/// The socket of the system service: those in the group `nanod` may connect to it.
+const SYSTEM_SOCKET: &str = "/run/nanod/nanod.sock";
+
 /// What the daemon is started with.
 pub struct Start {
     /// What was configured.
@@ -92,16 +96,21 @@ pub struct Start {
 /// Runs the daemon until `shutdown` has ended it; `ready` is called once the store and the socket are.
 pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Result<(), RunError> {
     let Start { config, places, env, helper } = start;
-    let lock = store::lock(&places.state_dir)?;
+    let lock = store::lock(&places.state_dir).await?;
     let events = EventLog::default();
-    let publish = { let events = events.clone(); move |fresh: &[_]| events.publish(fresh) };
+    let publish = {
+        let events = events.clone();
+        move |fresh: &[_]| events.publish(fresh)
+    };
     let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish))?;
     events.start(store.opened().head);
     let clock = Clock::default();
     let started_at = clock.now();
-    let models = models(&config.models, &env).await?;
+    let finder = Finder::new(&env);
+    let models = models(&config.models, &finder).await?;
     let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
-    let group = config.daemon.socket_group.as_deref().or((env.uid == 0).then_some("nanod")).and_then(rpc::listener::group_id);
+    let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
+    let group = config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id);
     let drain = config.daemon.drain;
     let deps = Arc::new(Deps {
         store,
@@ -109,6 +118,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         clock,
         config,
         models: Mutex::new(Arc::new(models)),
+        finder,
         tools: tools::registry::registry(),
         booters,
         shutdown: shutdown.clone(),
@@ -139,18 +149,6 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
 }
 
 /// Makes the configured models, or those that are found where none is.
-async fn models(configured: &[ModelConfig], env: &Env) -> Result<Catalog, RunError> {
-    if !configured.is_empty() {
-        return Ok(Catalog::new(configured)?);
-    }
-    let key = |name| env.get(name).map(|key| config::Secret(key.to_owned()));
-    let servers = [("ollama", "http://127.0.0.1:11434/v1"), ("llama.cpp", "http://127.0.0.1:8080/v1")];
-    let found = model::detect::detect(key("OPENAI_API_KEY"), key("ANTHROPIC_API_KEY"), &servers).await;
-    for note in &found.notes {
-        tracing::warn!("{note}");
-    }
-    for model in &found.models {
-        tracing::info!(model = model.name, source = model.source, "no model is configured; this one was found");
-    }
-    Ok(Catalog::new(&found.models)?)
+async fn models(configured: &[ModelConfig], finder: &Finder) -> Result<Catalog, RunError> {
+    if configured.is_empty() { Ok(finder.find().await) } else { Ok(Catalog::new(configured)?) }
 }

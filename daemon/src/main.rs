@@ -63,7 +63,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let status = match &error {
-                RunError::Store(StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Damaged(_)) => EX_DATAERR,
+                RunError::Store(StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Damaged(_)) => {
+                    EX_DATAERR
+                }
                 RunError::Model(_) => EX_CONFIG,
                 RunError::Store(StoreError::Held { .. } | StoreError::Failed(_)) | RunError::Socket { .. } => 1,
             };
@@ -88,13 +90,15 @@ async fn serve(start: Start) -> Result<(), RunError> {
     let drain = start.config.daemon.drain;
     let (ending, env) = (shutdown.clone(), start.env.clone());
     tokio::spawn(async move {
-        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
+        let [Ok(mut term), Ok(mut int), Ok(mut hangup)] = signals else {
             return tracing::error!("signals cannot be caught");
         };
         loop {
             tokio::select! {
                 _ = term.recv() => {}
                 _ = int.recv() => {}
+                _ = hangup.recv() => {}
             }
             ending.begin(drain);
         }

@@ -28,7 +28,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut out: format::Writer<'_>, event: &Event<'_>) -> std::fmt::Result {
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut out: format::Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
         let priority = match *event.metadata().level() {
             Level::ERROR => 3,
             Level::WARN => 4,

@@ -64,7 +64,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("std::process", &["sandbox", ""]),
     ("tokio::process", &["sandbox"]),
     ("reqwest", &["http"]),
-    ("std::env", &["config"]),
+    // The root reads its arguments.
+    ("std::env", &["config", ""]),
     ("serde_json::Value", &["rpc", "tools", "model"]),
     ("libc", &["session::steering_file::lease", "sandbox"]),
 ];
@@ -74,14 +75,27 @@ const MOST_FUNCTION_LINES: usize = 60;
 /// A function that is one `match` is a table.
 const MOST_TABLE_LINES: usize = 80;
 
-/// Beginnings of the files that make up the agent core, and how many lines of code they may have together.
+/// Beginnings of the files that make up the agent core, and how many lines of code they may have together: the double
+/// loop, the tool set, the core and read-only tools with what they stand on, the skills, and one provider. What a session
+/// takes from callers, how it boots and how it is restored stand around the loop and are not in it.
 const CORE: &[&str] = &[
-    "session/",
+    "session/acts",
+    "session/actor",
+    "session/batch",
+    "session/call",
+    "session/ledger",
+    "session/prompt",
+    "session/task",
+    "session/transcript",
+    "session/turn",
     "skills/",
     "tools/mod",
     "tools/set",
-    "tools/runner",
+    "tools/file_tool",
+    "tools/registry",
+    "tools/replace",
     "tools/schema",
+    "tools/walk",
     "tools/read_file",
     "tools/write_file",
     "tools/edit_file",
@@ -90,11 +104,16 @@ const CORE: &[&str] = &[
     "tools/search",
     "tools/list_dir",
     "tools/grep",
-    "model/mod",
-    "model/sse",
+    "model/body",
+    "model/calls",
     "model/chunk",
+    "model/failure",
+    "model/intake",
+    "model/mod",
     "model/openai",
     "model/retry",
+    "model/sse",
+    "model/think",
 ];
 const MOST_CORE_LINES: usize = 3500;
 

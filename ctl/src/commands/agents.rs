@@ -1,8 +1,7 @@
 //! `agents list|show`.
 
 use clap::Subcommand;
-use nano_protocol::catalog::{AgentInfo, NameParams};
-use nano_protocol::daemon::Nothing;
+use nano_protocol::catalog::{AgentInfo, NameParams, PageParams};
 use nano_protocol::method::{AgentGet, AgentList};
 
 use crate::commands::or_dash;
@@ -30,7 +29,7 @@ pub struct One {
 /// Carries out `agents`.
 pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
     match verb {
-        Verb::List => context.show::<AgentList>(&Nothing {}, |output, list| {
+        Verb::List => context.show::<AgentList>(&PageParams::default(), |output, list| {
             let row = |it: &AgentInfo| vec![it.name.clone(), or_dash(it.model.as_ref()), it.booter.clone(), tools(it)];
             table(output, &["AGENT", "MODEL", "BOOTER", "TOOLS"], &list.agents.iter().map(row).collect::<Vec<_>>())
         }),

@@ -1,7 +1,6 @@
 //! `models` and `booters`: what sessions may choose from.
 
-use nano_protocol::catalog::{BooterInfo, ModelInfo};
-use nano_protocol::daemon::Nothing;
+use nano_protocol::catalog::{BooterInfo, ModelInfo, PageParams};
 use nano_protocol::method::{BooterList, ModelList};
 
 use crate::commands::or_dash;
@@ -11,7 +10,7 @@ use crate::table::table;
 
 /// Carries out `models`.
 pub fn models(context: &Context) -> Result<(), Failure> {
-    context.show::<ModelList>(&Nothing {}, |output, list| {
+    context.show::<ModelList>(&PageParams::default(), |output, list| {
         let row = |it: &ModelInfo| {
             let name = if it.default { format!("{} (default)", it.name) } else { it.name.clone() };
             let place = or_dash(it.base_url.as_ref());
@@ -24,7 +23,7 @@ pub fn models(context: &Context) -> Result<(), Failure> {
 
 /// Carries out `booters`.
 pub fn booters(context: &Context) -> Result<(), Failure> {
-    context.show::<BooterList>(&Nothing {}, |output, list| {
+    context.show::<BooterList>(&PageParams::default(), |output, list| {
         let row = |it: &BooterInfo| {
             let available = if it.available { "available" } else { "unavailable" };
             vec![it.kind.clone(), available.into(), format!("{} tools", it.tools.len()), or_dash(it.note.as_ref())]

@@ -1,5 +1,7 @@
 //! Where TEXT comes from, and what a submission says.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -26,6 +28,25 @@ fn text_is_given_or_piped() {
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "tsk_1\n", ""), "{args:?}");
         assert_eq!(fake.asked("task.submit")[0]["content"], content, "{args:?}");
     }
+}
+
+/// Runs `nanoctl ARGS` and returns each of its writes to stdout: a datagram keeps them apart.
+fn writes(fake: &Fake, args: &[&str]) -> Vec<String> {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let status = command(fake, args).stdout(Stdio::from(OwnedFd::from(theirs))).status().unwrap();
+    assert!(status.success(), "{args:?}");
+    ours.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 4096];
+    let next = || ours.recv(&mut bytes).ok().map(|length| String::from_utf8(bytes[..length].to_vec()).unwrap());
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn an_answer_is_one_write() {
+    let fake = submitter();
+    assert_eq!(writes(&fake, &["submit", "hi"]), ["tsk_1\n"]);
+    let json = writes(&fake, &["--json", "submit", "hi"]);
+    assert!(json.len() == 1 && json[0].ends_with("}\n"), "{json:?}");
 }
 
 #[test]

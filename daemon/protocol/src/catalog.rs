@@ -23,6 +23,9 @@ wire! {
     pub struct Booters {
         /// By kind.
         pub booters: Vec<BooterInfo>,
+        /// Goes into `after` for the rest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// A configured or found model.
@@ -50,6 +53,9 @@ wire! {
     pub struct Models {
         /// By name.
         pub models: Vec<ModelInfo>,
+        /// Goes into `after` for the rest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// An agent profile.
@@ -78,16 +84,30 @@ wire! {
     pub struct Agents {
         /// By name.
         pub agents: Vec<AgentInfo>,
+        /// Goes into `after` for the rest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// Result of `tool.list`.
     pub struct Tools {
         /// By name.
         pub tools: Vec<Tool>,
+        /// Goes into `after` for the rest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 }
 
 params! {
+    /// Parameters of `agent.list`, `tool.list`, `booter.list` and `model.list`.
+    pub struct PageParams {
+        /// At most so many; 200 unless told.
+        pub limit: Option<usize>,
+        /// `next` of the page before.
+        pub after: Option<String>,
+    }
+
     /// Parameters of `agent.get` and `tool.get`.
     pub struct NameParams {
         /// Its name.

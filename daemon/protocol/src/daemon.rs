@@ -12,8 +12,8 @@ params! {
     pub struct HelloParams {
         /// The client's name and version.
         pub client: String,
-        /// The protocol it speaks.
-        pub protocol: u32,
+        /// The newest protocol it speaks.
+        pub protocol: u64,
     }
 
     /// Parameters of `daemon.shutdown`.
@@ -34,8 +34,8 @@ wire! {
         pub server: String,
         /// The daemon's version.
         pub version: String,
-        /// The protocol it speaks.
-        pub protocol: u32,
+        /// The protocol that both speak.
+        pub protocol: u64,
     }
 
     /// Result of `daemon.status`.

@@ -36,7 +36,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    const CODES: [(Self, i32); 13] = [
+    /// Every kind with its code.
+    pub const CODES: [(Self, i32); 13] = [
         (Self::Parse, -32700),
         (Self::InvalidRequest, -32600),
         (Self::MethodNotFound, -32601),

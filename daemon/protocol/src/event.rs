@@ -86,6 +86,9 @@ impl EventType {
     }
 }
 
+/// The particulars of an event, by its type: an object that readers take what they know from.
+pub type Data = serde_json::Value;
+
 wire! {
     /// One event.
     pub struct Event {
@@ -104,7 +107,7 @@ wire! {
         #[serde(rename = "type")]
         pub kind: EventType,
         /// Particulars, by type.
-        pub data: serde_json::Value,
+        pub data: Data,
     }
 
     /// Result of `events.subscribe`.

@@ -14,14 +14,32 @@ macro_rules! wire {
     };
 }
 
-/// Like `wire!`, for the parameters of a request: an unknown member is an error.
+/// Like `wire!`, for the parameters of a request: an unknown member is an error, and so is an array in place of an object.
 macro_rules! params {
-    ($($item:item)*) => {
+    ($($(#[$doc:meta])* pub struct $name:ident {
+        $($(#[$about:meta])* pub $member:ident: $type:ty),* $(,)?
+    })*) => {
         $(
-            #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+            $(#[$doc])*
+            #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
             #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
             #[serde(deny_unknown_fields)]
-            $item
+            pub struct $name {
+                $($(#[$about])* pub $member: $type),*
+            }
+
+            impl<'de> serde::Deserialize<'de> for $name {
+                fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    // The derived reading under the same name, which errors tell.
+                    #[derive(serde::Deserialize)]
+                    #[serde(deny_unknown_fields)]
+                    struct $name {
+                        $($(#[$about])* $member: $type),*
+                    }
+                    let $name { $($member),* } = $name::deserialize($crate::strict::OnlyObject(deserializer))?;
+                    Ok(Self { $($member),* })
+                }
+            }
         )*
     };
 }
@@ -30,7 +48,7 @@ macro_rules! params {
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
 
@@ -59,6 +77,15 @@ macro_rules! words {
                 })
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            // The derived reading would also take `{"word": null}`.
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                let unknown = |_| serde::de::Error::unknown_variant(&text, &[$($word),+]);
+                text.parse().map_err(unknown)
+            }
+        }
     };
 }
 
@@ -81,7 +108,7 @@ pub mod tool;
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
 /// The protocol version this crate speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u64 = 1;
 /// The longest line in bytes, LF not counted, that either side takes unless configured otherwise.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// The longest message content in bytes.

@@ -48,12 +48,12 @@ macro_rules! methods {
             FollowupNext, "followup.next", followup::NextParams, followup::NextTimes;
             EventsSubscribe, "events.subscribe", event::SubscribeParams, event::Subscribed;
             EventsUnsubscribe, "events.unsubscribe", event::UnsubscribeParams, daemon::Done;
-            AgentList, "agent.list", daemon::Nothing, catalog::Agents;
+            AgentList, "agent.list", catalog::PageParams, catalog::Agents;
             AgentGet, "agent.get", catalog::NameParams, catalog::AgentInfo;
-            ToolList, "tool.list", daemon::Nothing, catalog::Tools;
+            ToolList, "tool.list", catalog::PageParams, catalog::Tools;
             ToolGet, "tool.get", catalog::NameParams, $crate::tool::Tool;
-            BooterList, "booter.list", daemon::Nothing, catalog::Booters;
-            ModelList, "model.list", daemon::Nothing, catalog::Models;
+            BooterList, "booter.list", catalog::PageParams, catalog::Booters;
+            ModelList, "model.list", catalog::PageParams, catalog::Models;
         }
     };
 }

@@ -1,4 +1,4 @@
-//! A whole-text check that serde's typed decoding does not make: no duplicate keys at any level, bounded depth.
+//! What serde's typed decoding does not check: no duplicate keys at any level, bounded depth, no array for an object.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,6 +12,20 @@ pub fn check(text: &str) -> Result<(), serde_json::Error> {
     let mut decoder = serde_json::Deserializer::from_str(text);
     Level(0).deserialize(&mut decoder)?;
     decoder.end()
+}
+
+/// Decodes a struct from an object alone: serde's derived reading takes its members as an array too.
+pub(crate) struct OnlyObject<D>(pub D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OnlyObject<D> {
+    type Error = D::Error;
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -26,7 +26,9 @@ impl Timestamp {
         let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
         let days = days_from_civil(number(0, 4)?, number(5, 7)?, number(8, 10)?);
         let seconds = number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
-        Some(Self(days * DAY + seconds * 1000 + number(20, 23)?))
+        let instant = Self(days * DAY + seconds * 1000 + number(20, 23)?);
+        // 31 February and 25 o'clock are other instants' days and hours.
+        (instant.to_string() == text).then_some(instant)
     }
 }
 
@@ -100,6 +102,13 @@ mod tests {
             assert_eq!(Timestamp(ms).to_string(), text);
             assert_eq!(Timestamp::parse(text), Some(Timestamp(ms)));
         }
-        assert_eq!(Timestamp::parse("2026-11-30 12:51:53.001Z"), None);
+        for bad in [
+            "2026-11-30 12:51:53.001Z",
+            "2026-02-30T00:00:00.000Z",
+            "2026-13-01T00:00:00.000Z",
+            "2026-11-30T24:00:00.000Z",
+        ] {
+            assert_eq!(Timestamp::parse(bad), None, "{bad}");
+        }
     }
 }

@@ -34,6 +34,10 @@ pub fn agent(section: &Section<'_>) -> AgentConfig {
     set(&mut agent.restrict_to_workspace, section.flag("restrict_to_workspace"));
     set(&mut agent.resume, section.word("resume"));
     set(&mut agent.approve, section.list("approve"));
+    if !agent.approve.is_empty() {
+        // Taking it without asking anybody would be worse than refusing it.
+        section.wrong_key("approve", "must be empty: this version cannot ask a person yet");
+    }
     check_agent(section, &agent);
     agent
 }

@@ -50,7 +50,7 @@ enable_steering = false
 enable_followup = true
 restrict_to_workspace = false
 resume = "ask"
-approve = ["exec"]
+approve = []
 budget = 1
 [booters.shipyard]
 endpoint = "http://x"

@@ -3,6 +3,8 @@
 //! Redirects are never followed (a key must not travel on), loopback addresses are never asked through a proxy, and
 //! TLS is rustls with ring. Waiting is bounded by the caller, connecting is bounded here.
 
+pub mod wait;
+
 use std::error::Error;
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -23,7 +23,7 @@ pub enum Step {
 pub struct Server {
     /// Its address, without a path.
     pub url: String,
-    requests: mpsc::UnboundedReceiver<String>,
+    requests: mpsc::Receiver<String>,
 }
 
 impl Server {
@@ -31,7 +31,7 @@ impl Server {
     pub async fn start(steps: Vec<Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (sender, requests) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::channel(1024);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, steps.clone(), sender.clone()));
@@ -53,8 +53,8 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, steps: Vec<Step>, requests: mpsc::UnboundedSender<String>) {
-    requests.send(request(&mut stream).await).unwrap();
+async fn serve(mut stream: TcpStream, steps: Vec<Step>, requests: mpsc::Sender<String>) {
+    requests.send(request(&mut stream).await).await.unwrap();
     for step in steps {
         match step {
             Step::Send(bytes) => stream.write_all(&bytes).await.unwrap(),

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::catalog::Catalog;
+use crate::config::env::Env;
 use crate::config::{Api, ModelConfig, Secret};
 use crate::http::{self, HttpError};
 
@@ -19,6 +21,32 @@ const IDLE: Duration = Duration::from_secs(60);
 /// For the whole question to a local server.
 const PROBE: Duration = Duration::from_millis(500);
 const MAX_LIST: usize = 1024 * 1024;
+
+/// Looks for models with what the environment says.
+pub struct Finder {
+    openai: Option<Secret>,
+    anthropic: Option<Secret>,
+}
+
+impl Finder {
+    /// Takes the keys of `env`.
+    pub fn new(env: &Env) -> Self {
+        let key = |name| env.get(name).map(|key| Secret(key.to_owned()));
+        Self { openai: key("OPENAI_API_KEY"), anthropic: key("ANTHROPIC_API_KEY") }
+    }
+
+    /// Returns the models that serve now, told in the log.
+    pub async fn find(&self) -> Catalog {
+        let found = detect(self.openai.clone(), self.anthropic.clone(), &LOCAL).await;
+        for note in &found.notes {
+            tracing::warn!("{note}");
+        }
+        for model in &found.models {
+            tracing::info!(model = model.name, source = model.source, "no model is configured; this one was found");
+        }
+        Catalog::new(&found.models).unwrap_or_default()
+    }
+}
 
 /// What was found.
 #[derive(Debug, Default)]

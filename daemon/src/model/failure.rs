@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::wait::asked;
 use super::{Class, ProviderError};
+use crate::http::wait::asked;
 
 /// Where the reason is looked for, in this order.
 const REASONS: [&str; 8] = ["message", "msg", "detail", "error", "errors", "error_description", "reason", "title"];

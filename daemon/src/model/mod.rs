@@ -1,7 +1,7 @@
 //! Models: one request in, one reply out, with pieces on the way. [`retry`] says what is tried again.
 //!
 //! Bytes flow one way: [`openai`] reads them from the server, [`intake`] frames them ([`sse`]) and decodes them
-//! ([`chunk`], [`calls`], [`think`]) into an [`Answer`]; what goes wrong is put into words by [`failure`] and [`wait`].
+//! ([`chunk`], [`calls`], [`think`]) into an [`Answer`]; what goes wrong is put into words by [`failure`] and [`crate::http::wait`].
 //! All but [`openai`], [`replay`] and [`detect`] is pure.
 
 pub mod body;
@@ -16,7 +16,6 @@ pub mod replay;
 pub mod retry;
 pub mod sse;
 pub mod think;
-pub mod wait;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Speaks chat completions, to the company that made them and to the many servers that took over the form.
 
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::timeout;
@@ -10,9 +10,9 @@ use super::body::{self, Settings};
 use super::failure::{class_of, describe, one_line, transient};
 use super::intake::Intake;
 use super::retry::MAX_WAIT;
-use super::wait::asked;
 use super::{Answer, ChatMessage, Class, Provider, ProviderError, Request, Sink};
 use crate::config::{ModelConfig, Secret};
+use crate::http::wait::asked;
 use crate::http::{self, HttpError, Response};
 use crate::sandbox::BoxFuture;
 
@@ -97,7 +97,7 @@ impl OpenAi {
             None => format!(" (non-JSON body, {} bytes)", body.len()),
         };
         let class = report.map_or_else(|| class_of(status), |report| report.class(status));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let now = crate::clock::seconds();
         let text = String::from_utf8_lossy(&body);
         let retry_after = asked(|name| response.header(name), &text, now).filter(|_| class == Class::Transient);
         let message = format!("{} answered HTTP {status}{why}{}", self.server, hint(status, retry_after));

@@ -1,14 +1,12 @@
-//! What there is before any session: `agent.*`, `tool.*`, `booter.list`, `model.list`, `rpc.discover`.
+//! What there is before any session: `agent.*`, `tool.*`, `booter.list`, `model.list`.
 
 use std::path::Path;
 
-use nano_protocol::catalog::{AgentInfo, Agents, BooterInfo, Booters, Models, NameParams, Tools};
-use nano_protocol::daemon::Nothing;
+use nano_protocol::catalog::{AgentInfo, Agents, BooterInfo, Booters, Models, NameParams, PageParams, Tools};
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::method::{self, AgentGet, AgentList, BooterList, Method, ModelList, ToolGet, ToolList};
-use nano_protocol::tool::Tool;
+use nano_protocol::method::{AgentGet, AgentList, BooterList, ModelList, ToolGet, ToolList};
 use nano_protocol::session::ToolMode;
-use serde_json::{Value, json};
+use nano_protocol::tool::Tool;
 
 use super::dispatch::Serve;
 use super::{Caller, Server};
@@ -34,10 +32,24 @@ fn not_found(what: &str, name: &str) -> RpcError {
     RpcError::new(ErrorKind::NotFound, format!("there is no {what} {name}"))
 }
 
+/// Returns a page by name, and where the next one begins.
+fn page<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str, params: &PageParams) -> (Vec<T>, Option<String>) {
+    items.sort_by(|one, other| name(one).cmp(name(other)));
+    if let Some(after) = &params.after {
+        items.retain(|item| name(item) > after.as_str());
+    }
+    let limit = params.limit.unwrap_or(200).clamp(1, 1000);
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|last| name(last).to_owned());
+    (items, next)
+}
+
 impl Serve for AgentList {
-    async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Agents, RpcError> {
-        let agents = &server.deps().config.agents;
-        Ok(Agents { agents: agents.iter().map(|(name, agent)| agent_info(name, agent)).collect() })
+    async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Agents, RpcError> {
+        let agents = server.deps().config.agents.iter().map(|(name, agent)| agent_info(name, agent)).collect();
+        let (agents, next) = page(agents, |agent| &agent.name, &params);
+        Ok(Agents { agents, next })
     }
 }
 
@@ -49,10 +61,10 @@ impl Serve for AgentGet {
 }
 
 impl Serve for ToolList {
-    async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Tools, RpcError> {
-        let mut tools: Vec<Tool> = server.deps().tools.iter().map(|tool| set::wire(tool.spec())).collect();
-        tools.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Tools { tools })
+    async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Tools, RpcError> {
+        let tools = server.deps().tools.iter().map(|tool| set::wire(tool.spec())).collect();
+        let (tools, next) = page(tools, |tool: &Tool| &tool.name, &params);
+        Ok(Tools { tools, next })
     }
 }
 
@@ -64,10 +76,10 @@ impl Serve for ToolGet {
 }
 
 impl Serve for BooterList {
-    async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Booters, RpcError> {
+    async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Booters, RpcError> {
         let deps = server.deps();
         let agent = deps.agent("default");
-        let mut booters: Vec<BooterInfo> = deps
+        let booters = deps
             .booters
             .iter()
             .map(|booter| {
@@ -89,39 +101,37 @@ impl Serve for BooterList {
                 BooterInfo { kind, available: true, note, tools, prompts: declared.prompts }
             })
             .collect();
-        booters.sort_by(|one, other| one.kind.cmp(&other.kind));
-        Ok(Booters { booters })
+        let (booters, next) = page(booters, |booter: &BooterInfo| &booter.kind, &params);
+        Ok(Booters { booters, next })
     }
 }
 
 impl Serve for ModelList {
-    async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Models, RpcError> {
-        Ok(Models { models: server.deps().models().list() })
+    async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Models, RpcError> {
+        let (models, next) = page(server.deps().look_for_models().await.list(), |model| &model.name, &params);
+        Ok(Models { models, next })
     }
 }
 
-fn describe<M: Method<Params: schemars::JsonSchema, Result: schemars::JsonSchema>>() -> Value {
-    let schema = |schema: schemars::Schema| schema.to_value();
-    let params = schema(schemars::schema_for!(M::Params));
-    json!({
-        "name": M::NAME,
-        "paramStructure": "by-name",
-        "params": [{"name": "params", "schema": params}],
-        "result": {"name": "result", "schema": schema(schemars::schema_for!(M::Result))},
-    })
-}
+#[cfg(test)]
+mod tests {
+    use nano_protocol::catalog::PageParams;
 
-macro_rules! describe_all {
-    ($($name:ident, $wire:literal, $params:ty, $result:ty;)+) => {
-        /// Returns the OpenRPC document of every method.
-        pub(super) fn discover() -> Value {
-            json!({
-                "openrpc": "1.3.2",
-                "info": {"title": "nanod", "version": env!("CARGO_PKG_VERSION")},
-                "methods": [$(describe::<method::$name>()),+],
-            })
+    use super::page;
+
+    #[test]
+    fn pages_by_name() {
+        for (limit, after, shown, next) in [
+            (None, None, "a b c", None),
+            (Some(2), None, "a b", Some("b")),
+            (Some(2), Some("b"), "c", None),
+            (Some(3), None, "a b c", None),
+            (Some(0), Some("aa"), "b", Some("b")),
+            (None, Some("c"), "", None),
+        ] {
+            let params = PageParams { limit, after: after.map(str::to_owned) };
+            let (names, found) = page(vec!["b", "c", "a"], |name| *name, &params);
+            assert_eq!((names.join(" ").as_str(), found.as_deref()), (shown, next), "{params:?}");
         }
-    };
+    }
 }
-
-nano_protocol::methods!(describe_all);

@@ -1,6 +1,5 @@
 //! `daemon.*`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nano_protocol::PROTOCOL;
@@ -10,39 +9,35 @@ use nano_protocol::method::{DaemonHello, DaemonShutdown, DaemonStatus};
 
 use super::dispatch::Serve;
 use super::{Caller, Server};
-use crate::session::deps::unavailable;
-use crate::store::Key;
-use crate::store::record::{SessionRecord, TaskRecord};
+use crate::session::reading;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Serve for DaemonHello {
     async fn serve(_: &Server, _: &Caller, params: HelloParams) -> Result<Hello, RpcError> {
-        if params.protocol > PROTOCOL {
-            let message = format!("protocol {} is not spoken here; supported: 1 to {PROTOCOL}", params.protocol);
-            return Err(RpcError::new(ErrorKind::InvalidParams, message).hint("upgrade nanod"));
-        }
-        Ok(Hello { server: "nanod".into(), version: VERSION.into(), protocol: PROTOCOL })
+        Ok(Hello { server: "nanod".into(), version: VERSION.into(), protocol: negotiate(params.protocol)? })
     }
+}
+
+/// Returns the protocol to speak with a client whose newest is `newest`.
+fn negotiate(newest: u64) -> Result<u64, RpcError> {
+    if (1..=PROTOCOL).contains(&newest) {
+        return Ok(newest);
+    }
+    let message = format!("protocol {newest} is not spoken here; supported: 1 to {PROTOCOL}");
+    let older = if newest > PROTOCOL { "nanod" } else { "the client" };
+    Err(RpcError::new(ErrorKind::InvalidParams, message).hint(format!("upgrade {older}")))
 }
 
 impl Serve for DaemonStatus {
     async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Status, RpcError> {
         let deps = server.deps();
         let now = deps.clock.now();
-        let failed = |error| unavailable(&error);
-        let mut sessions = BTreeMap::new();
-        for record in deps.store.scan::<SessionRecord>(&Key::all(b's'), None, usize::MAX).map_err(failed)? {
-            *sessions.entry(record.session.state.to_string()).or_insert(0) += 1;
-        }
-        let mut tasks = BTreeMap::new();
-        for record in deps.store.scan::<TaskRecord>(&Key::all(b't'), None, usize::MAX).map_err(failed)? {
-            *tasks.entry(record.task.state.to_string()).or_insert(0) += 1;
-        }
+        let (sessions, tasks) = reading::counts(deps)?;
         let (active, next) = server.scheduler.brief();
         Ok(Status {
             version: VERSION.into(),
-            pid: std::process::id(),
+            pid: rustix::process::getpid().as_raw_pid().cast_unsigned(),
             started_at: server.started_at,
             uptime_ms: u64::try_from(now.0 - server.started_at.0).unwrap_or(0),
             sessions,
@@ -70,4 +65,19 @@ fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::negotiate;
+
+    #[test]
+    fn speaks_what_both_speak() {
+        assert_eq!(negotiate(1), Ok(1));
+        for (newest, hint) in [(0, "upgrade the client"), (2, "upgrade nanod"), (u64::MAX, "upgrade nanod")] {
+            let error = negotiate(newest).map_err(|error| (error.code, error.message, error.data.hint));
+            let message = format!("protocol {newest} is not spoken here; supported: 1 to 1");
+            assert_eq!(error, Err((-32602, message, Some(hint.to_owned()))));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! From a method's name to the function that serves it, with its parameters decoded by type.
 
+use nano_protocol::daemon::Nothing;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::method::{self, Method};
 use serde_json::value::{RawValue, to_raw_value};
@@ -26,7 +27,7 @@ macro_rules! route {
         ) -> Result<Box<RawValue>, RpcError> {
             match method {
                 $($wire => run::<method::$name>(server, caller, params).await,)+
-                "rpc.discover" => encode(&super::catalog::discover()),
+                "rpc.discover" => decode(params).and_then(|Nothing {}| encode(&super::discover::document())),
                 unknown => Err(no_such_method(unknown)),
             }
         }
@@ -59,7 +60,7 @@ fn decode<P: serde::de::DeserializeOwned>(params: Option<&RawValue>) -> Result<P
     serde_json::from_str(text).map_err(|why| {
         let why = why.to_string();
         // The place in the line says nothing to the caller: the line is ours to parse.
-        invalid(why.split(" at line ").next().unwrap_or(&why).to_owned())
+        invalid(why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why).to_owned())
     })
 }
 
@@ -73,5 +74,62 @@ fn no_such_method(name: &str) -> RpcError {
     match method::NAMES.iter().find(near) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint("rpc.discover lists what there is"),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "tests")]
+mod tests {
+    use nano_protocol::followup::ScheduleParams;
+    use nano_protocol::task::SubmitParams;
+    use serde::de::DeserializeOwned;
+    use serde_json::value::RawValue;
+
+    use super::decode;
+
+    /// Returns what is wrong with `params`; empty: nothing.
+    fn check<P: DeserializeOwned>(params: &str) -> String {
+        let raw = RawValue::from_string(params.to_owned()).expect("the row is JSON");
+        decode::<P>(Some(&raw)).err().map_or_else(String::new, |error| format!("{} {}", error.code, error.message))
+    }
+
+    #[test]
+    fn params_as_they_should_not_be() {
+        let schedule = |trigger: &str| format!(r#"{{"session":"s","content":"c","trigger":{trigger}}}"#);
+        for (params, says) in [
+            (r#"[null,null,"c"]"#, "-32602 params must be an object"),
+            (r#""c""#, "-32602 params must be an object"),
+            ("{}", "-32602 missing field `content`"),
+            ("null", "-32602 missing field `content`"),
+            (r#"{"content":"c"}"#, ""),
+            (r#"{"content":"c","create":null,"limits":null}"#, ""),
+            (r#"{"content":"c","create":{},"limits":{}}"#, ""),
+            (r#"{"content":"c","create":[]}"#, "-32602 invalid type: sequence, expected struct CreateParams"),
+            (r#"{"content":"c","create":["web"]}"#, "-32602 invalid type: sequence, expected struct CreateParams"),
+            (r#"{"content":"c","limits":[1,2,3,4]}"#, "-32602 invalid type: sequence, expected struct Limits"),
+            (r#"{"content":"c","metadata":[1]}"#, "-32602 invalid type: sequence, expected a map"),
+            (r#"{"content":["c"]}"#, "-32602 invalid type: sequence, expected a string"),
+            (r#"{"content":"c","session":["s"]}"#, "-32602 invalid type: sequence, expected a string"),
+            (
+                r#"{"content":"c","a at line 2":1}"#,
+                "-32602 unknown field `a at line 2`, expected one of `session`, `create`, `content`, `metadata`, `idempotency_key`, `limits`",
+            ),
+        ] {
+            assert_eq!(check::<SubmitParams>(params), says, "{params}");
+        }
+        for (trigger, says) in [
+            (r#"{"after_ms":1}"#, ""),
+            ("[1]", "-32602 invalid type: sequence, expected struct Trigger"),
+            (r#"{"on":["tsk_1"]}"#, "-32602 invalid type: sequence, expected struct On"),
+            (r#"{"on":{"match":[]}}"#, "-32602 invalid type: sequence, expected a map"),
+        ] {
+            assert_eq!(check::<ScheduleParams>(&schedule(trigger)), says, "{trigger}");
+        }
+    }
+
+    #[test]
+    fn no_params_are_an_empty_object() {
+        assert!(decode::<SubmitParams>(None).is_err());
+        assert!(decode::<nano_protocol::daemon::Nothing>(None).is_ok());
     }
 }

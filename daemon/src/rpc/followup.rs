@@ -2,75 +2,38 @@
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::followup::{
-    Followup, FollowupListParams, FollowupParams, FollowupState, Followups, Missed, NextParams, NextTimes, Overlap,
-    ScheduleParams,
+    Followup, FollowupListParams, FollowupParams, Followups, NextParams, NextTimes, Overlap, ScheduleParams,
 };
 use nano_protocol::id::FollowupId;
 use nano_protocol::method::{FollowupCancel, FollowupGet, FollowupList, FollowupNext, FollowupSchedule};
-use nano_protocol::session::SessionState;
 use nano_protocol::time::Timestamp;
-use serde_json::json;
 
 use super::dispatch::Serve;
-use super::idempotency::Known;
 use super::session::invalid;
 use super::{Caller, Server};
-use crate::schedule::calendar::{self, Schedule};
-use crate::schedule::scheduler::shown;
-use crate::session::admission;
-use crate::store::record::FollowupRecord;
+use crate::schedule::booking::shown;
+use crate::schedule::calendar;
+use crate::session::idempotency::Known;
+use crate::session::{admission, reading};
 
 impl Server {
     fn zone(&self) -> &str {
         &self.deps().config.daemon.time_zone
     }
 
-    fn followup(&self, caller: &Caller, id: &str) -> Result<FollowupRecord, RpcError> {
-        let record = self.scheduler.get(&FollowupId(id.to_owned()));
-        let visible = record.filter(|record| self.registry.sees(caller.uid, &record.followup.session));
-        visible.ok_or_else(|| {
+    fn followup(&self, caller: &Caller, id: &str) -> Result<FollowupId, RpcError> {
+        let id = FollowupId(id.to_owned());
+        let session = self.scheduler.session_of(&id);
+        let gone = || {
             RpcError::new(ErrorKind::NotFound, format!("there is no follow-up {id}"))
                 .hint("nanoctl followup list shows what there is")
-        })
+        };
+        session.filter(|session| self.registry.sees(caller.uid, session)).map(|_| id.clone()).ok_or_else(gone)
     }
 
-    fn new_followup(&self, caller: &Caller, params: ScheduleParams) -> Result<FollowupRecord, RpcError> {
-        let session = self.record(&self.registry.find(caller.uid, &params.session)?)?.session;
-        if session.state == SessionState::Closed {
-            return Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", session.id)));
-        }
-        let now = self.deps().clock.now();
-        let (trigger, beside) = (params.trigger, params.tz.as_deref());
-        let schedule = calendar::parse(&trigger, beside, self.zone(), now).map_err(invalid)?;
-        let zone = calendar::resolve_zone(&trigger, beside, self.zone()).map_err(invalid)?;
-        let until = params.until.map(|until| calendar::parse_instant(&until, &zone)).transpose();
-        let until = until.map_err(|why| invalid(format!("until: {why}")))?;
-        let next_due = calendar::next_after(&schedule, now);
-        if next_due.is_none_or(|next| until.is_some_and(|until| next > until)) || params.max_runs == Some(0) {
-            return Err(invalid("it would never fire: until and max_runs leave no slot"));
-        }
-        let followup = Followup {
-            id: FollowupId::from_ulid(&self.deps().clock.ulid()),
-            session: session.id,
-            name: params.name,
-            content: params.content,
-            trigger,
-            tz: matches!(schedule, Schedule::At { .. } | Schedule::Cron { .. }).then_some(zone),
-            state: FollowupState::Active,
-            next: Vec::new(),
-            last: None,
-            runs: 0,
-            missed: 0,
-            missed_policy: params.missed.unwrap_or(Missed::Latest),
-            overlap: params.overlap.unwrap_or(Overlap::Skip),
-            grace_ms: params.grace_ms.unwrap_or_else(|| calendar::default_grace_ms(&schedule)),
-            max_runs: params.max_runs,
-            until,
-            jitter_ms: params.jitter_ms,
-            metadata: params.metadata.unwrap_or_default(),
-            created_at: now,
-        };
-        Ok(FollowupRecord { followup, owner: caller.uid, schedule: json!(schedule), last_due: None, next_due })
+    fn shown(&self, id: &FollowupId) -> Result<Followup, RpcError> {
+        let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no follow-up {id}"));
+        self.scheduler.get(id).as_ref().map(shown).ok_or_else(gone)
     }
 }
 
@@ -84,39 +47,31 @@ impl Serve for FollowupSchedule {
         let known = server.keys.look_up(store, caller.uid, "followup.schedule", key.as_deref(), &params).await?;
         let (keyed, _guard) = match known {
             Known::Fresh(keyed, guard) => (keyed, guard),
-            Known::Before(id) => return Ok(shown(&server.followup(caller, id.as_str().unwrap_or_default())?)),
+            Known::Before(id) => return server.shown(&server.followup(caller, id.as_str().unwrap_or_default())?),
         };
-        let record = server.new_followup(caller, params)?;
-        let answer = shown(&record);
-        let with = keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at));
-        server.scheduler.add(record, with.into_iter().collect()).await?;
-        Ok(answer)
+        let session = server.registry.find(caller.uid, &params.session)?;
+        server.scheduler.add(caller.uid, session, params, keyed).await
     }
 }
 
 impl Serve for FollowupGet {
     async fn serve(server: &Server, caller: &Caller, params: FollowupParams) -> Result<Followup, RpcError> {
-        Ok(shown(&server.followup(caller, &params.followup)?))
+        server.shown(&server.followup(caller, &params.followup)?)
     }
 }
 
 impl Serve for FollowupList {
     async fn serve(server: &Server, caller: &Caller, params: FollowupListParams) -> Result<Followups, RpcError> {
         let session = params.session.map(|session| server.registry.find(caller.uid, &session)).transpose()?;
-        let limit = params.limit.unwrap_or(200).clamp(1, 1000);
-        let mut followups: Vec<Followup> = server
-            .scheduler
-            .all()
+        let limit = reading::page(params.limit)?;
+        let all = server.scheduler.all();
+        let wanted = all
             .iter()
             .filter(|record| server.registry.sees(caller.uid, &record.followup.session))
             .filter(|record| session.as_ref().is_none_or(|session| record.followup.session == *session))
             .filter(|record| params.state.is_none_or(|state| record.followup.state == state))
-            .filter(|record| params.after.as_ref().is_none_or(|after| record.followup.id.0 < *after))
-            .take(limit + 1)
-            .map(shown)
-            .collect();
-        let more = followups.len() > limit;
-        followups.truncate(limit);
+            .filter(|record| params.after.as_ref().is_none_or(|after| record.followup.id.0 < *after));
+        let (followups, more) = reading::cut(wanted.map(shown), limit);
         let next = followups.last().filter(|_| more).map(|last| last.id.0.clone());
         Ok(Followups { followups, next })
     }
@@ -124,7 +79,7 @@ impl Serve for FollowupList {
 
 impl Serve for FollowupCancel {
     async fn serve(server: &Server, caller: &Caller, params: FollowupParams) -> Result<Followup, RpcError> {
-        let id = server.followup(caller, &params.followup)?.followup.id;
+        let id = server.followup(caller, &params.followup)?;
         server.scheduler.cancel(&id).await
     }
 }

@@ -14,6 +14,7 @@ pub(super) struct Lines {
 }
 
 /// A line is longer than is taken: nothing behind it can be understood.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
 impl Lines {
@@ -36,7 +37,9 @@ impl Lines {
         let fresh = self.bytes.get(self.scanned..).unwrap_or(&[]);
         let Some(at) = fresh.iter().position(|byte| *byte == b'\n').map(|at| at + self.scanned) else {
             self.scanned = self.bytes.len();
-            return if self.bytes.len() > self.max { Err(TooLong) } else { Ok(None) };
+            // A CR at the end may belong to the line's end.
+            let line = self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes);
+            return if line.len() > self.max { Err(TooLong) } else { Ok(None) };
         };
         let rest = self.bytes.split_off(at + 1);
         let mut line = std::mem::replace(&mut self.bytes, rest);
@@ -50,6 +53,7 @@ impl Lines {
 
     /// Returns what stood behind the last line end when the peer stopped writing.
     pub fn rest(&mut self) -> Vec<u8> {
+        self.scanned = 0;
         std::mem::take(&mut self.bytes)
     }
 }
@@ -100,12 +104,15 @@ pub(super) fn parse(line: &[u8]) -> Frame {
     let Ok(text) = std::str::from_utf8(line) else {
         return Frame::One(Parsed::broken(RpcError::new(ErrorKind::Parse, "the line is not UTF-8")));
     };
-    let text = text.trim();
+    let text = text.trim_matches([' ', '\t', '\r']);
     if text.is_empty() {
         return Frame::Blank;
     }
     if let Err(why) = strict::check(text) {
-        return Frame::One(Parsed::broken(RpcError::new(ErrorKind::Parse, format!("the line is not JSON as it should be: {why}"))));
+        return Frame::One(Parsed::broken(RpcError::new(
+            ErrorKind::Parse,
+            format!("the line is not JSON as it should be: {why}"),
+        )));
     }
     if !text.starts_with('[') {
         return Frame::One(request(text));
@@ -114,7 +121,9 @@ pub(super) fn parse(line: &[u8]) -> Frame {
     match parts.len() {
         0 => Frame::One(Parsed::broken(invalid("a batch holds at least one request"))),
         1..=MAX_BATCH => Frame::Batch(parts.iter().map(|part| request(part.get())).collect()),
-        many => Frame::One(Parsed::broken(invalid(format!("a batch holds at most {MAX_BATCH} requests, this one {many}")))),
+        many => {
+            Frame::One(Parsed::broken(invalid(format!("a batch holds at most {MAX_BATCH} requests, this one {many}"))))
+        }
     }
 }
 
@@ -144,7 +153,8 @@ fn is_id(id: &RawValue) -> bool {
 
 /// Tells whether the peer speaks HTTP, which will never become JSON.
 pub(super) fn is_http(line: &[u8]) -> bool {
-    let verbs = [b"GET ".as_slice(), b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ", b"PATCH ", b"PRI "];
+    let verbs =
+        [b"GET ".as_slice(), b"POST ", b"PUT ", b"HEAD ", b"OPTIONS ", b"DELETE ", b"CONNECT ", b"PATCH ", b"PRI "];
     verbs.iter().any(|verb| line.starts_with(verb))
 }
 
@@ -154,3 +164,6 @@ pub(super) fn answer(id: &RawValue, result: &Result<Box<RawValue>, RpcError>) ->
     // Raw JSON, text keys: it always encodes.
     serde_json::to_string(&response).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

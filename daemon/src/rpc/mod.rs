@@ -3,11 +3,11 @@
 mod catalog;
 mod connection;
 mod daemon;
+mod discover;
 mod dispatch;
 mod events;
 mod followup;
 mod frame;
-mod idempotency;
 pub mod listener;
 mod session;
 mod task;
@@ -18,9 +18,9 @@ use nano_protocol::time::Timestamp;
 
 use crate::schedule::scheduler::Scheduler;
 use crate::session::deps::Deps;
+use crate::session::idempotency::KeyLocks;
 use crate::session::registry::Registry;
 use connection::Connection;
-use idempotency::KeyLocks;
 
 /// What every request is served from.
 pub struct Server {

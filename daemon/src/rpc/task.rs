@@ -6,36 +6,25 @@ use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::id::TaskId;
 use nano_protocol::method::{TaskCancel, TaskGet, TaskList, TaskResume, TaskSubmit, TaskWait};
 use nano_protocol::session::CreateParams;
-use nano_protocol::task::{Origin, SubmitParams, Task, TaskListParams, TaskParams, Tasks, WaitParams};
+use nano_protocol::task::{Origin, SubmitParams, Task, TaskListParams, TaskParams, TaskState, Tasks, WaitParams};
 
 use super::dispatch::Serve;
-use super::idempotency::Known;
 use super::session::invalid;
 use super::{Caller, Server};
 use crate::session::actor::Command;
 use crate::session::admission::{self, Submission};
-use crate::session::deps::unavailable;
-use crate::store::Key;
-use crate::store::record::TaskRecord;
+use crate::session::idempotency::Known;
+use crate::session::{opening, reading};
 
 impl Server {
-    /// Returns a task that the caller may see.
-    pub(super) fn task(&self, caller: &Caller, id: &str) -> Result<Task, RpcError> {
-        let id = TaskId(id.to_owned());
-        let found = self.deps().store.get::<TaskRecord>(&Key::task(&id)).map_err(|error| unavailable(&error))?;
-        let visible = found.map(|record| record.task).filter(|task| self.registry.sees(caller.uid, &task.session));
-        visible.ok_or_else(|| {
-            RpcError::new(ErrorKind::NotFound, format!("there is no task {id}")).hint("nanoctl tasks lists what there is")
-        })
-    }
-
-    fn needs_a_model(&self) -> Result<(), RpcError> {
-        if self.deps().models().default().is_some() {
+    async fn needs_a_model(&self) -> Result<(), RpcError> {
+        if self.deps().look_for_models().await.default().is_some() {
             return Ok(());
         }
         let message = "no model is configured and none was found";
-        Err(RpcError::new(ErrorKind::Unavailable, message)
-            .hint("set OPENAI_API_KEY for nanod, start Ollama, or add a [models.NAME] to its config; nanoctl demo needs none"))
+        Err(RpcError::new(ErrorKind::Unavailable, message).hint(
+            "set OPENAI_API_KEY for nanod, start Ollama, or add a [models.NAME] to its config; nanoctl demo needs none",
+        ))
     }
 }
 
@@ -48,23 +37,22 @@ impl Serve for TaskSubmit {
         if params.create.as_ref().is_some_and(|create| create.idempotency_key.is_some()) {
             return Err(invalid("idempotency_key belongs beside create, not into it"));
         }
-        server.needs_a_model()?;
+        server.needs_a_model().await?;
         let (key, store) = (params.idempotency_key.clone(), &server.deps().store);
         let known = server.keys.look_up(store, caller.uid, "task.submit", key.as_deref(), &params).await?;
         let (keyed, _guard) = match known {
             Known::Fresh(keyed, guard) => (keyed, guard),
             Known::Before(id) => {
-                let task = server.task(caller, id.as_str().unwrap_or_default())?;
+                let task = reading::task(&server.registry, caller.uid, id.as_str().unwrap_or_default())?;
                 return Ok(Task { replayed: true, ..task });
             }
         };
-        let session = match params.session {
-            Some(session) => server.registry.find(caller.uid, &session)?,
-            None => {
-                let create: CreateParams = params.create.unwrap_or_default();
-                let lone = create.name.is_none();
-                server.create(caller, create, lone, None).await?.id
-            }
+        let session = if let Some(session) = params.session {
+            server.registry.find(caller.uid, &session)?
+        } else {
+            let create: CreateParams = params.create.unwrap_or_default();
+            let lone = create.name.is_none();
+            opening::open(&server.registry, caller.uid, create, lone, None).await?.id
         };
         let submission = Submission {
             id: TaskId::from_ulid(&server.deps().clock.ulid()),
@@ -82,32 +70,15 @@ impl Serve for TaskSubmit {
 
 impl Serve for TaskGet {
     async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
-        server.task(caller, &params.task)
+        reading::task(&server.registry, caller.uid, &params.task)
     }
 }
 
 impl Serve for TaskList {
     async fn serve(server: &Server, caller: &Caller, params: TaskListParams) -> Result<Tasks, RpcError> {
         let session = params.session.map(|session| server.registry.find(caller.uid, &session)).transpose()?;
-        let store = &server.deps().store;
-        let after = params.after.map(TaskId);
-        let (prefix, before) = match &session {
-            Some(id) => (Key::below(b'u', &id.0), after.map(|after| Key::session_task(id, &after))),
-            None => (Key::all(b't'), after.map(|after| Key::task(&after))),
-        };
-        let limit = params.limit.unwrap_or(200).clamp(1, 1000);
-        let mut tasks: Vec<Task> = Vec::new();
-        for id in store.ids_backwards(&prefix, before.as_ref()) {
-            let Ok(task) = server.task(caller, &id) else { continue };
-            if params.state.is_none_or(|state| task.state == state) {
-                if tasks.len() == limit {
-                    let next = tasks.last().map(|last| last.id.0.clone());
-                    return Ok(Tasks { tasks, next });
-                }
-                tasks.push(task);
-            }
-        }
-        Ok(Tasks { tasks, next: None })
+        let page = (params.limit, params.after);
+        reading::tasks(&server.registry, caller.uid, session.as_ref(), params.state, page)
     }
 }
 
@@ -119,7 +90,7 @@ impl Serve for TaskWait {
         tokio::pin!(over);
         loop {
             head.mark_unchanged();
-            let task = server.task(caller, &params.task)?;
+            let task = reading::task(&server.registry, caller.uid, &params.task)?;
             if task.state.is_settled() {
                 return Ok(task);
             }
@@ -138,8 +109,8 @@ impl Serve for TaskWait {
 
 impl Serve for TaskCancel {
     async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
-        let task = server.task(caller, &params.task)?;
-        if matches!(task.state, nano_protocol::task::TaskState::Succeeded | nano_protocol::task::TaskState::Failed | nano_protocol::task::TaskState::Cancelled) {
+        let task = reading::task(&server.registry, caller.uid, &params.task)?;
+        if matches!(task.state, TaskState::Succeeded | TaskState::Failed | TaskState::Cancelled) {
             return Ok(task);
         }
         server.registry.ask(&task.session, |reply| Command::Cancel(task.id, reply)).await
@@ -148,7 +119,7 @@ impl Serve for TaskCancel {
 
 impl Serve for TaskResume {
     async fn serve(server: &Server, caller: &Caller, params: TaskParams) -> Result<Task, RpcError> {
-        let task = server.task(caller, &params.task)?;
+        let task = reading::task(&server.registry, caller.uid, &params.task)?;
         server.registry.ask(&task.session, |reply| Command::Resume(task.id, reply)).await
     }
 }

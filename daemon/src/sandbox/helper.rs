@@ -211,6 +211,7 @@ fn tell(mut control: &UnixStream, news: &News) -> io::Result<()> {
 }
 
 /// Ends everything below; the process, and this thread with it, ends when its last child has been reaped.
+#[expect(clippy::disallowed_methods, reason = "the helper is a process of its own with nobody else to serve")]
 fn end_all() {
     let kin = || descendants(getpid().as_raw_pid());
     signal_all(Signal::TERM, kin);

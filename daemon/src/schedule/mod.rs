@@ -1,4 +1,5 @@
 //! Follow-ups: when they are due, and that they fire.
 
+pub mod booking;
 pub mod calendar;
 pub mod scheduler;

@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::EventType;
-use nano_protocol::followup::{Followup, FollowupState, Last, Overlap, RunState};
+use nano_protocol::event::{Data, EventType};
+use nano_protocol::followup::{Followup, FollowupState, Last, Overlap, RunState, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId, TaskId};
 use nano_protocol::task::{Limits, Origin};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use super::booking;
 use super::calendar::{self, Plan, Schedule};
 use crate::session::actor::Command;
-use crate::session::admission::Submission;
+use crate::session::admission::{Keyed, Submission};
 use crate::session::deps::{Deps, unavailable};
+use crate::session::reading;
 use crate::session::registry::Registry;
 use crate::store::record::{Draft, FollowupRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
@@ -93,11 +95,27 @@ impl Scheduler {
         found.unwrap_or_default().into_iter().rev().collect()
     }
 
-    /// Records a new follow-up with `with`, and answers after that.
-    pub async fn add(&self, record: FollowupRecord, with: Vec<Change>) -> Result<Followup, RpcError> {
+    /// Returns the session of a follow-up.
+    pub fn session_of(&self, id: &FollowupId) -> Option<SessionId> {
+        self.get(id).map(|record| record.followup.session)
+    }
+
+    /// Records a new follow-up, and answers after that.
+    pub async fn add(
+        &self,
+        owner: u32,
+        session: SessionId,
+        params: ScheduleParams,
+        keyed: Option<Keyed>,
+    ) -> Result<Followup, RpcError> {
         let _turn = self.turn.lock().await;
-        let event = event(&record, EventType::FollowupScheduled, json!({"followup": record.followup}));
-        self.save(record, [vec![event], with].concat()).await
+        let session = reading::record(self.deps(), &session)?.session;
+        let record = booking::book(self.deps(), owner, &session, params)?;
+        let answer = booking::shown(&record);
+        let mut with = vec![event(&record, EventType::FollowupScheduled, json!({"followup": answer}))];
+        with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
+        self.save(record, with).await?;
+        Ok(answer)
     }
 
     /// Ends a follow-up; one that has ended already stays as it is.
@@ -186,7 +204,8 @@ impl Scheduler {
             record.followup.state = FollowupState::Failed;
             return self.save(record, Vec::new()).await.is_ok();
         };
-        let mut changes: Vec<Change> = plan.missed.iter().flat_map(|slot| note(&mut record, *slot, RunState::Missed, None)).collect();
+        let mut changes: Vec<Change> =
+            plan.missed.iter().flat_map(|slot| note(&mut record, *slot, RunState::Missed, None)).collect();
         record.followup.missed += plan.unlisted;
         let mut fire = plan.fire;
         if record.followup.overlap == Overlap::Skip && self.still_runs(&record) {
@@ -235,6 +254,10 @@ impl Scheduler {
     /// Keeps a slot for later where the session is only full; a session that is closed or gone pauses the follow-up.
     async fn refused(&self, id: &FollowupId, error: &RpcError) -> bool {
         tracing::warn!(followup = %id, %error, "a slot could not fire");
+        // The answer may be lost and the commit made all the same: what is stored decides.
+        if let Some(record) = self.get(id) {
+            self.book().put(&record);
+        }
         let over = matches!(error.data.kind, ErrorKind::Conflict | ErrorKind::NotFound);
         let Some(mut record) = self.get(id).filter(|_| over) else { return false };
         record.followup.state = FollowupState::Paused;
@@ -272,18 +295,6 @@ fn note(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Opt
     vec![row, event(record, kind, data)]
 }
 
-fn event(record: &FollowupRecord, kind: EventType, data: serde_json::Value) -> Change {
+fn event(record: &FollowupRecord, kind: EventType, data: Data) -> Change {
     Change::Event(Draft { session: Some(record.followup.session.clone()), task: None, kind, data })
-}
-
-/// Returns a follow-up as it is shown: with its next slots.
-pub fn shown(record: &FollowupRecord) -> Followup {
-    let mut followup = record.followup.clone();
-    let schedule = serde_json::from_value::<Schedule>(record.schedule.clone());
-    if let (FollowupState::Active, Some(next), Ok(schedule)) = (followup.state, record.next_due, schedule) {
-        let within = |slot: &Timestamp| followup.until.is_none_or(|until| *slot <= until);
-        let after = calendar::upcoming(&schedule, next, 2);
-        followup.next = std::iter::once(next).chain(after).filter(within).collect();
-    }
-    followup
 }

@@ -42,7 +42,9 @@ impl Actor {
         match news {
             News::Answered(generation, answer) if generation == self.generation => self.answered(answer).await,
             News::ModelStopped(generation) if generation == self.generation => self.model_stopped().await,
-            News::CallEnded(generation, at, outcome) if generation == self.generation => self.call_ended(at, outcome).await,
+            News::CallEnded(generation, at, outcome) if generation == self.generation => {
+                self.call_ended(at, outcome).await
+            }
             // Late: what it belongs to has ended without it.
             News::Answered(..) | News::ModelStopped(_) | News::CallEnded(..) => Ok(()),
             News::Booted(booted) => self.booted(booted).await,
@@ -54,9 +56,14 @@ impl Actor {
         let agent = self.agent();
         let record = self.turn_task.as_ref().and_then(|task| self.tasks.get(task));
         let limit = record.and_then(|record| record.limits.timeout_ms).map(Duration::from_millis).or(agent.timeout);
+        if let Some(task) = &self.turn_task {
+            tracing::info!(session = %self.record.session.id, %task, "task runs");
+        }
         self.deadline = limit.map(|limit| Instant::now() + limit);
         let steering = &self.deps.config.steering;
-        if steering.enabled && agent.enable_steering && self.watch.is_none() {
+        // The task before may have had a watch: its lines are not this one's.
+        self.watch = None;
+        if steering.enabled && agent.enable_steering {
             self.watch = SteeringWatch::start(&self.deps, &self.record.session, self.news.clone());
         }
     }
@@ -64,6 +71,8 @@ impl Actor {
     /// Tells of ends that are on record, and ends what the tasks left running.
     async fn tell_ends(&mut self) {
         for task in std::mem::take(&mut self.ended) {
+            let reason = task.reason.map(nano_protocol::task::Reason::as_str);
+            tracing::info!(session = %task.session, task = %task.id, state = %task.state, reason, "task ended");
             if self.turn_task.is_none() {
                 self.deadline = None;
                 self.watch = None;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::Data;
 use nano_protocol::id::{MessageId, TaskId};
 use nano_protocol::session::{Delivery, Session, SessionState, Steered};
 use nano_protocol::task::{Limits, Origin, Task, TaskState, Usage};
@@ -29,7 +30,7 @@ pub struct Keyed {
 
 impl Keyed {
     /// Returns the change that ties the key to its answer.
-    pub fn record(&self, answer: serde_json::Value, at: Timestamp) -> Change {
+    pub fn record(&self, answer: Data, at: Timestamp) -> Change {
         Change::put(self.key.clone(), &KeyRecord { params: self.params.clone(), answer, at })
     }
 }
@@ -87,7 +88,16 @@ impl SteerRequest {
         let mut with = self.with;
         with.extend(self.keyed.map(|keyed| keyed.record(json!(answer), at)));
         let (content, source, metadata) = (self.content, self.source, self.metadata.unwrap_or_default());
-        Submission { id, origin: Origin::Steering, source, content, metadata, limits: Limits::default(), keyed: None, with }
+        Submission {
+            id,
+            origin: Origin::Steering,
+            source,
+            content,
+            metadata,
+            limits: Limits::default(),
+            keyed: None,
+            with,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::EventType;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::session::{Session, SessionState};
 use nano_protocol::tool::{Prompt, Tool as WireTool};
 use serde_json::json;
@@ -139,7 +139,9 @@ impl Actor {
         };
         session.updated_at = self.deps.clock.now();
         let mut changes = Vec::new();
-        changes.extend(refresh_tools(&self.deps, &mut self.record).map(|data| self.draft(EventType::SessionToolsChanged, data)));
+        changes.extend(
+            refresh_tools(&self.deps, &mut self.record).map(|data| self.draft(EventType::SessionToolsChanged, data)),
+        );
         changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));
         changes.push(Change::session(&self.record));
         // The calls of this turn still mean the old list; the next request gets the new one.
@@ -147,14 +149,13 @@ impl Actor {
         self.commit(changes).await.map(|_| ())
     }
 
-    pub(super) async fn boot_for(&mut self, reply: Reply<Session>) -> Result<(), StoreError> {
+    pub(super) fn boot_for(&mut self, reply: Reply<Session>) {
         if self.sandbox.is_some() || self.record.session.booted {
             drop(reply.send(Ok(self.record.session.clone())));
         } else {
             self.boot_replies.push(reply);
             self.start_boot();
         }
-        Ok(())
     }
 
     /// Gives the computer back where nobody will come for it again.
@@ -167,7 +168,7 @@ impl Actor {
 }
 
 /// Brings a record's tool list up to date; returns what changed, if anything did.
-pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord) -> Option<serde_json::Value> {
+pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord) -> Option<Data> {
     let set = offered(deps, record);
     let (tools, exact) = (set.wire(), set.exact);
     record.exact = exact;

@@ -88,7 +88,11 @@ impl Actor {
     }
 
     /// Takes a call's outcome.
-    pub(super) async fn call_ended(&mut self, at: usize, outcome: Result<ToolOutcome, ToolFault>) -> Result<(), StoreError> {
+    pub(super) async fn call_ended(
+        &mut self,
+        at: usize,
+        outcome: Result<ToolOutcome, ToolFault>,
+    ) -> Result<(), StoreError> {
         let Some(open) = self.open.get_mut(at).filter(|open| open.stop.is_some()) else { return Ok(()) };
         let (content, ok, stopped) = match outcome {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
@@ -110,7 +114,11 @@ impl Actor {
 }
 
 /// Runs a call to its end; after a stop it has a grace, then it is abandoned.
-async fn run(tool: Arc<dyn Tool>, context: ToolContext, arguments: nano_protocol::Object) -> Result<ToolOutcome, ToolFault> {
+async fn run(
+    tool: Arc<dyn Tool>,
+    context: ToolContext,
+    arguments: nano_protocol::Object,
+) -> Result<ToolOutcome, ToolFault> {
     let cancel = context.cancel.clone();
     let name = tool.spec().name;
     // On a task of its own: a panic ends this call and nothing else.

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::EventType;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::SessionId;
-use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
 use crate::model::catalog::Catalog;
+use crate::model::detect::Finder;
 use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
 use crate::shutdown::Shutdown;
@@ -31,6 +31,8 @@ pub struct Deps {
     pub config: Config,
     /// Models that can be spoken to; replaced when one is found later.
     pub models: Mutex<Arc<Catalog>>,
+    /// Looks for models where none is configured.
+    pub finder: Finder,
     /// Every registered tool.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Every kind of computer.
@@ -62,6 +64,15 @@ impl Deps {
         self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the models of now, after another look where there was none: a server may have come up since.
+    pub async fn look_for_models(&self) -> Arc<Catalog> {
+        if self.models().default().is_none() && self.config.models.is_empty() {
+            let found = Arc::new(self.finder.find().await);
+            *self.models.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        }
+        self.models()
+    }
+
     /// Returns the folder for a session's long outputs.
     pub fn spill(&self, session: &SessionId) -> PathBuf {
         self.state.join("spill").join(session.as_str())
@@ -78,7 +89,7 @@ impl Deps {
     }
 
     /// Records a lone event.
-    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Value) -> Result<(), StoreError> {
+    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Data) -> Result<(), StoreError> {
         let draft = Draft { session, task: None, kind, data };
         self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
     }

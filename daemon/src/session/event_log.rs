@@ -62,11 +62,8 @@ pub struct EventLog {
 
 impl Default for EventLog {
     fn default() -> Self {
-        let inner = Inner {
-            ring: Mutex::default(),
-            head: watch::Sender::new(0),
-            deltas: broadcast::Sender::new(DELTAS),
-        };
+        let inner =
+            Inner { ring: Mutex::default(), head: watch::Sender::new(0), deltas: broadcast::Sender::new(DELTAS) };
         Self { inner: Arc::new(inner) }
     }
 }

@@ -1,6 +1,6 @@
 //! What the machine's effects are on record: each becomes changes of the one commit, and the actor's own memory of it.
 
-use nano_protocol::event::EventType;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{MessageId, TaskId};
 use nano_protocol::message::{Message, NotRun, Outcome, Role};
 use nano_protocol::task::{Reason, TaskError, TaskState};
@@ -28,7 +28,8 @@ impl Actor {
             Effect::TurnEnd => self.write_turn(EventType::TurnFinished, changes),
             Effect::Finish(task, state, reason) => self.write_finish(task, *state, *reason, changes),
             Effect::Carry(messages) => {
-                changes.extend(messages.iter().map(|id| self.draft(EventType::SteeringCarried, json!({"message": id}))));
+                changes
+                    .extend(messages.iter().map(|id| self.draft(EventType::SteeringCarried, json!({"message": id}))));
             }
             Effect::Dropped(message) => self.write_dropped(message, changes),
             Effect::Ask | Effect::StopModel | Effect::StopCall(_) => {}
@@ -39,7 +40,7 @@ impl Actor {
         self.tasks.get(self.turn_task.as_ref()?)
     }
 
-    fn task_event(&self, kind: EventType, task: &TaskId, data: serde_json::Value) -> Change {
+    fn task_event(&self, kind: EventType, task: &TaskId, data: Data) -> Change {
         Change::Event(Draft { session: Some(self.record.session.id.clone()), task: Some(task.clone()), kind, data })
     }
 

@@ -53,7 +53,9 @@ impl Registry {
             let page: Vec<SessionRecord> = registry.deps.store.scan(&Key::all(b's'), after.as_ref(), 256)?;
             let Some(last) = page.last() else { break };
             after = Some(Key::session(&last.session.id));
-            page.iter().for_each(|record| registry.note(&record.session));
+            for record in &page {
+                registry.note(&record.session);
+            }
         }
         Ok(registry)
     }
@@ -180,7 +182,11 @@ impl Registry {
         self.send(id, make(reply)).await?;
         answer.await.unwrap_or_else(|_| {
             let message = "the session ended before it could answer; whether it took the request is unknown";
-            let kind = if self.deps.shutdown.stopping().is_cancelled() { ErrorKind::ShuttingDown } else { ErrorKind::Unavailable };
+            let kind = if self.deps.shutdown.stopping().is_cancelled() {
+                ErrorKind::ShuttingDown
+            } else {
+                ErrorKind::Unavailable
+            };
             Err(RpcError::new(kind, message).hint("ask again with the same idempotency key"))
         })
     }

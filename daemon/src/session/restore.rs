@@ -50,7 +50,8 @@ pub(super) async fn restore(
     }
     if !changes.is_empty() {
         let receipt = deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
-        let mut numbers = receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
+        let mut numbers =
+            receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
         for message in transcript.iter_mut().filter(|message| message.seq == 0) {
             message.seq = numbers.next().unwrap_or_default();
         }
@@ -81,7 +82,8 @@ fn close_open_calls(
 ) -> Result<(), StoreError> {
     let Some(at) = transcript.iter().rposition(|message| !message.tool_calls.is_empty()) else { return Ok(()) };
     let Some(reply) = transcript.get(at).cloned() else { return Ok(()) };
-    let answered = |call: &ToolCall| transcript.iter().skip(at).any(|message| message.tool_call_id.as_ref() == Some(&call.id));
+    let answered =
+        |call: &ToolCall| transcript.iter().skip(at).any(|message| message.tool_call_id.as_ref() == Some(&call.id));
     let open: Vec<(usize, ToolCall)> =
         reply.tool_calls.iter().cloned().enumerate().filter(|(_, call)| !answered(call)).collect();
     for (place, call) in open {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use nano_protocol::event::EventType;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{MessageId, SessionId};
 use nano_protocol::session::{Delivery, Session};
 use nano_protocol::time::Timestamp;
@@ -12,9 +12,10 @@ use notify::{RecursiveMode, Watcher};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::{Actor, News, Refusal};
+use super::actor::{Actor, News};
 use super::admission::{Keyed, SteerRequest};
 use super::deps::Deps;
+use super::obey::Refusal;
 use super::steering_file::{self, Line, Position, Scan, SteeringLine, WrittenBy};
 use crate::store::{Change, Key, StoreError};
 
@@ -168,7 +169,7 @@ impl Actor {
             params: String::new(),
         });
         if let Some(keyed) = &keyed
-            && self.deps.store.get::<serde_json::Value>(&keyed.key)?.is_some()
+            && self.deps.store.get::<Data>(&keyed.key)?.is_some()
         {
             return Ok(None);
         }

@@ -25,7 +25,9 @@ fn chat_message(message: &Message) -> ChatMessage {
     match message.role {
         Role::User => ChatMessage::User(content.clone()),
         Role::Steering => ChatMessage::User(format!("[{}] {content}", message.source.as_deref().unwrap_or("steering"))),
-        Role::Followup => ChatMessage::User(format!("[{}] {content}", message.source.as_deref().unwrap_or("follow-up"))),
+        Role::Followup => {
+            ChatMessage::User(format!("[{}] {content}", message.source.as_deref().unwrap_or("follow-up")))
+        }
         Role::Assistant => ChatMessage::Assistant { text: content.clone(), calls: message.tool_calls.clone() },
         Role::Tool => ChatMessage::Tool {
             id: message.tool_call_id.clone().unwrap_or_default(),
@@ -49,7 +51,9 @@ pub fn not_run_text(why: NotRun) -> String {
     let why = match why {
         NotRun::Redirect => "a message arrived first",
         NotRun::Cancel => "the task was stopped",
-        NotRun::Length => "the reply was cut by the length limit, so the call may be incomplete; make it again, shorter",
+        NotRun::Length => {
+            "the reply was cut by the length limit, so the call may be incomplete; make it again, shorter"
+        }
         NotRun::Restart => "the daemon restarted first",
         NotRun::Limit => "a limit of the task was reached",
         NotRun::Denied => "it was not allowed",
@@ -78,7 +82,9 @@ pub fn fingerprint(call: &ToolCall, result: &str) -> u64 {
 /// Returns the fingerprints of a task's calls with their results, in order.
 pub fn fingerprints(messages: &[Message]) -> Vec<u64> {
     let calls = || messages.iter().flat_map(|message| &message.tool_calls);
-    let results = messages.iter().filter(|message| message.role == Role::Tool && message.not_run.is_none() && message.outcome.is_none());
+    let results = messages
+        .iter()
+        .filter(|message| message.role == Role::Tool && message.not_run.is_none() && message.outcome.is_none());
     results
         .filter_map(|result| {
             let call = calls().find(|call| Some(&call.id) == result.tool_call_id.as_ref())?;

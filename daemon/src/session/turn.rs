@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nano_protocol::event::{Event, EventType};
+use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::message::Role;
 use nano_protocol::task::{TaskError, Usage};
@@ -69,7 +69,11 @@ impl Actor {
         let answer = self.priced(answer);
         let toolset = self.offered();
         let reply = Reply {
-            calls: answer.calls.iter().map(|call| toolset.get(&call.name).is_none_or(|tool| tool.spec().read_only)).collect(),
+            calls: answer
+                .calls
+                .iter()
+                .map(|call| toolset.get(&call.name).is_none_or(|tool| tool.spec().read_only))
+                .collect(),
             cut: answer.finish == Finish::Length,
             over_budget: self.over_budget_with(&answer.usage),
         };
@@ -90,7 +94,8 @@ impl Actor {
     /// Makes call ids unique in the session, and puts a price on the reply.
     fn priced(&self, mut answer: Answer) -> Answer {
         answer.usage.cost = self.deps.models().cost(&self.record.session.model, &answer.usage);
-        let taken = |id: &str| self.transcript.iter().any(|message| message.tool_calls.iter().any(|call| call.id == id));
+        let taken =
+            |id: &str| self.transcript.iter().any(|message| message.tool_calls.iter().any(|call| call.id == id));
         for call in answer.calls.iter_mut().filter(|call| taken(&call.id)) {
             call.id = format!("call_{}", self.deps.clock.ulid());
         }
@@ -98,7 +103,9 @@ impl Actor {
     }
 
     fn over_budget_with(&self, usage: &Usage) -> bool {
-        let Some(mut record) = self.turn_task.as_ref().and_then(|task| self.tasks.get(task)).cloned() else { return false };
+        let Some(mut record) = self.turn_task.as_ref().and_then(|task| self.tasks.get(task)).cloned() else {
+            return false;
+        };
         record.task.usage.add(usage);
         admission::over_budget(&record, &self.agent())
     }
@@ -134,7 +141,8 @@ impl ModelCall {
     async fn ask(&self, models: &Catalog, name: &str) -> Result<Answer, ProviderError> {
         let unknown = || format!("model {name} is not configured; nanoctl models lists what there is");
         let provider = models.get(name);
-        let provider = provider.ok_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None })?;
+        let provider =
+            provider.ok_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None })?;
         let mut attempt = 0;
         loop {
             self.partial().clear();
@@ -164,7 +172,7 @@ impl ModelCall {
         self.deps.events.delta(&Event { seq: None, session, task, at, kind, data: json!({"text": text}) });
     }
 
-    async fn record(&self, kind: EventType, data: serde_json::Value) {
+    async fn record(&self, kind: EventType, data: Data) {
         let draft = Draft { session: Some(self.session.clone()), task: self.task.clone(), kind, data };
         // A store that fails here fails the actor's next commit, which ends it.
         drop(self.deps.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await);

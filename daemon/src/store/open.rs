@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::mpsc;
@@ -17,13 +18,40 @@ pub struct StateLock {
     _file: File,
 }
 
-/// Makes the state directory where it is missing and holds it, or names who does.
-pub fn lock(state: &Path) -> Result<StateLock, StoreError> {
+/// How often a folder is tried again whose holder is dead: a child of it may have to reach its `exec` first.
+const TRIES: u32 = 100;
+
+/// Makes the state directory where it is missing and holds it, or names who does; waits a little for a dead holder.
+pub async fn lock(state: &Path) -> Result<StateLock, StoreError> {
+    let mut tries = 0;
+    loop {
+        match try_lock(state) {
+            Err(StoreError::Held { pid, .. }) if tries < TRIES && is_dead(&pid) => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_dead(pid: &str) -> bool {
+    // A holder that has not written itself down yet lives.
+    !pid.is_empty() && !Path::new("/proc").join(pid).exists()
+}
+
+fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
     let failed = |why: std::io::Error| StoreError::Open { path: state.to_owned(), why: why.to_string() };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
     let path = state.join("lock");
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut pid = String::new();
         // An empty answer is answer enough: the holder is just starting.
@@ -31,7 +59,7 @@ pub fn lock(state: &Path) -> Result<StateLock, StoreError> {
         return Err(StoreError::Held { path: state.to_owned(), pid: pid.trim().to_owned() });
     }
     file.set_len(0).map_err(failed)?;
-    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    writeln!(file, "{}", rustix::process::getpid().as_raw_pid()).map_err(failed)?;
     Ok(StateLock { _file: file })
 }
 

@@ -22,7 +22,12 @@ impl Store {
     }
 
     /// Returns the records below `prefix`, oldest key first, beginning behind `after`, at most `limit`.
-    pub fn scan<T: DeserializeOwned>(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<Vec<T>, StoreError> {
+    pub fn scan<T: DeserializeOwned>(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<T>, StoreError> {
         let from = after.map_or(Bound::Included(prefix.0.clone()), |key| Bound::Excluded(key.0.clone()));
         let _gate = self.gate.read();
         let inside = self.db.range::<Vec<u8>, _>((from, Bound::Unbounded));
@@ -38,7 +43,7 @@ impl Store {
 
     /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; a record that is not durable
     /// yet may be among them, and [`Store::get`] waits for it.
-    pub fn ids_backwards(&self, prefix: &Key, before: Option<&Key>) -> impl Iterator<Item = String> {
+    pub fn ids_backwards(&self, prefix: &Key, before: Option<&Key>) -> impl Iterator<Item = String> + use<> {
         let mut end = prefix.0.clone();
         end.push(0xff);
         let end = before.map_or(Bound::Excluded(end), |key| Bound::Excluded(key.0.clone()));
@@ -71,7 +76,8 @@ impl Store {
     }
 
     fn decode<T: DeserializeOwned>(&self, key: &[u8], head: &[u8]) -> Result<T, StoreError> {
-        let damaged = |why: &str| StoreError::Damaged(format!("{}: {why}", String::from_utf8_lossy(key).escape_debug()));
+        let damaged =
+            |why: &str| StoreError::Damaged(format!("{}: {why}", String::from_utf8_lossy(key).escape_debug()));
         let whole;
         let value = if let Some(value) = head.strip_prefix(b"=") {
             value
@@ -79,7 +85,8 @@ impl Store {
             let count = piece_count(head).ok_or_else(|| damaged("its head is unreadable"))?;
             let mut joined = Vec::new();
             for n in 0..count {
-                let piece = self.db.get(piece_key(key, n)).ok().flatten().ok_or_else(|| damaged("a piece is missing"))?;
+                let piece =
+                    self.db.get(piece_key(key, n)).ok().flatten().ok_or_else(|| damaged("a piece is missing"))?;
                 joined.extend_from_slice(&piece);
             }
             whole = joined;

@@ -1,6 +1,7 @@
 //! What is stored, as JSON. A field that a later version adds has a default; a field is never given a new meaning.
 
 use nano_protocol::Object;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::followup::Followup;
 use nano_protocol::id::{MessageId, SessionId, TaskId};
 use nano_protocol::session::{Delivery, Session};
@@ -96,7 +97,7 @@ pub struct FollowupRecord {
     /// The uid it belongs to.
     pub owner: u32,
     /// Its trigger as the calendar resolved it.
-    pub schedule: serde_json::Value,
+    pub schedule: Data,
     /// The last slot that was decided.
     pub last_due: Option<Timestamp>,
     /// The slot that is decided next.
@@ -109,7 +110,7 @@ pub struct KeyRecord {
     /// SHA-256 of the parameters.
     pub params: String,
     /// The answer: an object's id, or the whole answer where there is no such object.
-    pub answer: serde_json::Value,
+    pub answer: Data,
     /// When.
     pub at: Timestamp,
 }
@@ -122,7 +123,7 @@ pub struct Draft {
     /// The task it happened in.
     pub task: Option<TaskId>,
     /// What happened.
-    pub kind: nano_protocol::event::EventType,
+    pub kind: EventType,
     /// Particulars.
-    pub data: serde_json::Value,
+    pub data: Data,
 }

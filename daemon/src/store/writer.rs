@@ -121,7 +121,9 @@ impl Encoder<'_> {
                     self.put(&Key::open_task(&task.session, &task.id), b"1");
                     self.put(&Key::task(&task.id), &serde_json::to_vec(&record).unwrap_or_default());
                     let data = json!({ "task": task });
-                    receipt.push(self.event(Draft { session: ids.0, task: ids.1, kind: EventType::TaskQueued, data }, true));
+                    receipt.push(
+                        self.event(Draft { session: ids.0, task: ids.1, kind: EventType::TaskQueued, data }, true),
+                    );
                 }
             }
         }

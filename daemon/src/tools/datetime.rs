@@ -10,7 +10,7 @@ use crate::sandbox::BoxFuture;
 
 /// Tells the time.
 #[derive(Debug)]
-pub struct DateTime(ToolSpec);
+struct DateTime(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -18,17 +18,16 @@ struct Args {
     zone: Option<String>,
 }
 
-impl Default for DateTime {
-    fn default() -> Self {
-        Self(ToolSpec {
-            name: "datetime",
-            description: "Tells the date, the time and the day of the week.",
-            input_schema: schema::schema::<Args>(),
-            source: "core",
-            requires: &[],
-            read_only: true,
-        })
-    }
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    DateTime(ToolSpec {
+        name: "datetime",
+        description: "Tells the date, the time and the day of the week.",
+        input_schema: schema::schema::<Args>(),
+        source: "core",
+        requires: &[],
+        read_only: true,
+    })
 }
 
 impl Tool for DateTime {

@@ -2,21 +2,16 @@
 
 use std::io::Read;
 
-use nano_protocol::Object;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
-use super::blocking::{blocking, file_tool};
+use super::Tool;
+use super::file_tool::FileTool;
 use super::replace::{Edit, replace};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::{Workspace, shown};
 
 /// The largest file that is edited, in bytes: it is held in memory.
 const LARGEST: u64 = 32 * 1024 * 1024;
-
-/// Edits files.
-#[derive(Debug)]
-pub struct EditFile(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -30,29 +25,14 @@ struct Args {
     replace_all: Option<bool>,
 }
 
-impl Default for EditFile {
-    fn default() -> Self {
-        let description = "Replaces a text in a file. old_text must occur exactly once unless replace_all is set; \
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Replaces a text in a file. old_text must occur exactly once unless replace_all is set; \
                            give enough lines around it.";
-        Self(file_tool("edit_file", description, schema::schema::<Args>(), false))
-    }
+    FileTool::new("edit_file", description, false, edit)
 }
 
-impl Tool for EditFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, _| edit(workspace, &schema::decode(arguments)?))
-    }
-}
-
-fn edit(workspace: &Workspace, args: &Args) -> Result<String, String> {
+fn edit(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<String, String> {
     let path = shown(&args.path);
     let mut place = workspace.place(&args.path, false).map_err(|why| why.to_string())?;
     let _turn = place.turn().map_err(|why| why.to_string())?;

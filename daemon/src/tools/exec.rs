@@ -1,20 +1,19 @@
 //! `exec`: a shell command; and what it has in common with `python`.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use nano_protocol::Object;
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use ulid::Ulid;
 
 use super::read_file::with_notes;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::{BoxFuture, Capability, Command, Ending, Language, Report, SandboxError};
 
-/// Runs shell commands.
-#[derive(Debug)]
-pub struct Exec(ToolSpec);
-
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct Args {
     /// The command line, for bash or sh.
     command: String,
@@ -26,23 +25,38 @@ struct Args {
     background: Option<bool>,
 }
 
-impl Default for Exec {
-    fn default() -> Self {
-        Self(ToolSpec {
-            name: "exec",
-            description: "Runs a shell command and returns what it prints. It has no input and is stopped at its time \
-                          limit; what it leaves running ends with the task.",
-            input_schema: schema::schema::<Args>(),
-            source: "booter:local",
-            requires: &[Capability::Shell],
-            read_only: false,
-        })
+impl From<Args> for Request {
+    fn from(args: Args) -> Self {
+        let Args { command, timeout, cwd, background } = args;
+        let background = background.unwrap_or(false);
+        Self { language: Language::Shell, text: command, timeout, cwd, background }
     }
 }
 
-impl Tool for Exec {
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Runs a shell command and returns what it prints. It has no input and is stopped at its time \
+                          limit; what it leaves running ends with the task.";
+    ProgramTool::<Args>::new("exec", description, &[Capability::Shell])
+}
+
+/// A tool that runs a program: its arguments say which.
+pub(super) struct ProgramTool<A> {
+    spec: ToolSpec,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A: JsonSchema> ProgramTool<A> {
+    pub fn new(name: &'static str, description: &'static str, requires: &'static [Capability]) -> Self {
+        let (input_schema, source) = (schema::schema::<A>(), "booter:local");
+        let spec = ToolSpec { name, description, input_schema, source, requires, read_only: false };
+        Self { spec, arguments: PhantomData }
+    }
+}
+
+impl<A: DeserializeOwned + JsonSchema + Into<Request> + Send> Tool for ProgramTool<A> {
     fn spec(&self) -> &ToolSpec {
-        &self.0
+        &self.spec
     }
 
     fn call<'a>(
@@ -51,18 +65,10 @@ impl Tool for Exec {
         arguments: Object,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
-            let args: Args = match schema::decode(arguments) {
-                Ok(args) => args,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            let request = Request {
-                language: Language::Shell,
-                text: args.command,
-                timeout: args.timeout,
-                cwd: args.cwd,
-                background: args.background.unwrap_or(false),
-            };
-            run(context, request).await
+            match schema::decode::<A>(arguments) {
+                Ok(args) => run(context, args.into()).await,
+                Err(why) => Ok(ToolOutcome::Failed(why)),
+            }
         })
     }
 }
@@ -77,7 +83,7 @@ pub(super) struct Request {
 }
 
 /// Runs a program in the session's computer and puts what it did into words.
-pub(super) async fn run(context: &ToolContext, request: Request) -> Result<ToolOutcome, ToolFault> {
+async fn run(context: &ToolContext, request: Request) -> Result<ToolOutcome, ToolFault> {
     let Some(sandbox) = &context.sandbox else {
         return Ok(ToolOutcome::Failed("this session has no computer".into()));
     };

@@ -4,25 +4,19 @@ use std::ops::ControlFlow;
 
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::RegexMatcher;
-use nano_protocol::Object;
 use rustix::fs::FileType;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::blocking::{blocking, file_tool};
+use super::Tool;
+use super::file_tool::FileTool;
 use super::read_file::at_least_one;
 use super::walk::{Found, walk};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::Workspace;
 
 /// How many matches are shown unless told otherwise, and the most lines around each.
 const LIMIT: usize = 100;
 const CONTEXT: i64 = 20;
-
-/// Searches by regular expression.
-#[derive(Debug)]
-pub struct Grep(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -38,26 +32,11 @@ struct Args {
     limit: Option<i64>,
 }
 
-impl Default for Grep {
-    fn default() -> Self {
-        let description = "Searches files for lines that match a regular expression. Honours .gitignore and skips \
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Searches files for lines that match a regular expression. Honours .gitignore and skips \
                            binary files; prints file:line: text.";
-        Self(file_tool("grep", description, schema::schema::<Args>(), true))
-    }
-}
-
-impl Tool for Grep {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, cancel| grep(workspace, &schema::decode(arguments)?, cancel))
-    }
+    FileTool::new("grep", description, true, grep)
 }
 
 fn grep(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {

@@ -4,24 +4,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use nano_protocol::Object;
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
-use super::blocking::{blocking, file_tool};
+use super::Tool;
+use super::file_tool::FileTool;
 use super::read_file::{at_least_one, with_notes};
 use super::walk::printable;
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::Workspace;
 
 /// How many entries are listed unless more are asked for.
 const LIMIT: usize = 500;
-
-/// Lists folders.
-#[derive(Debug)]
-pub struct ListDir(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -31,37 +26,23 @@ struct Args {
     limit: Option<i64>,
 }
 
-impl Default for ListDir {
-    fn default() -> Self {
-        let description = "Lists a folder by name, hidden entries too: folders end in /, links in @.";
-        Self(file_tool("list_dir", description, schema::schema::<Args>(), true))
-    }
+fn list(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<String, String> {
+    let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
+    let mut names = names(workspace, args.path.as_deref().unwrap_or("."))?;
+    names.sort_unstable();
+    let notes = match names.len() {
+        0 => vec!["the folder is empty".to_owned()],
+        count if count > limit => vec![format!("{limit} of {count} entries; set limit for more")],
+        _ => Vec::new(),
+    };
+    names.truncate(limit);
+    Ok(with_notes(names.join("\n"), &notes))
 }
 
-impl Tool for ListDir {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, _| {
-            let args: Args = schema::decode(arguments)?;
-            let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
-            let mut names = names(workspace, args.path.as_deref().unwrap_or("."))?;
-            names.sort_unstable();
-            let notes = match names.len() {
-                0 => vec!["the folder is empty".to_owned()],
-                count if count > limit => vec![format!("{limit} of {count} entries; set limit for more")],
-                _ => Vec::new(),
-            };
-            names.truncate(limit);
-            Ok(with_notes(names.join("\n"), &notes))
-        })
-    }
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Lists a folder by name, hidden entries too: folders end in /, links in @.";
+    FileTool::new("list_dir", description, true, list)
 }
 
 fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, String> {

@@ -1,9 +1,9 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
-pub mod blocking;
 pub mod datetime;
 pub mod edit_file;
 pub mod exec;
+pub mod file_tool;
 pub mod grep;
 pub mod list_dir;
 pub mod python;

@@ -1,15 +1,10 @@
 //! `python`: a Python program.
 
-use nano_protocol::Object;
 use serde::Deserialize;
 
-use super::exec::{Request, run};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::{BoxFuture, Capability, Language};
-
-/// Runs Python programs.
-#[derive(Debug)]
-pub struct Python(ToolSpec);
+use super::Tool;
+use super::exec::{ProgramTool, Request};
+use crate::sandbox::{Capability, Language};
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -19,37 +14,15 @@ struct Args {
     timeout: Option<i64>,
 }
 
-impl Default for Python {
-    fn default() -> Self {
-        Self(ToolSpec {
-            name: "python",
-            description: "Runs a Python 3 program in the workspace and returns what it prints. Each call is a fresh \
-                          interpreter without input.",
-            input_schema: schema::schema::<Args>(),
-            source: "booter:local",
-            requires: &[Capability::Python],
-            read_only: false,
-        })
+impl From<Args> for Request {
+    fn from(Args { code, timeout }: Args) -> Self {
+        Self { language: Language::Python, text: code, timeout, cwd: None, background: false }
     }
 }
 
-impl Tool for Python {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            let Args { code, timeout } = match schema::decode(arguments) {
-                Ok(args) => args,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            run(context, Request { language: Language::Python, text: code, timeout, cwd: None, background: false })
-                .await
-        })
-    }
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Runs a Python 3 program in the workspace and returns what it prints. Each call is a fresh \
+                          interpreter without input.";
+    ProgramTool::<Args>::new("python", description, &[Capability::Python])
 }

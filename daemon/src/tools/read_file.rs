@@ -3,23 +3,18 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
-use nano_protocol::Object;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
-use super::blocking::{Cancellable, blocking, file_tool};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
-use crate::sandbox::workspace::shown;
+use super::Tool;
+use super::file_tool::{Cancellable, FileTool};
+use crate::sandbox::workspace::{Workspace, shown};
 
 /// The most lines and bytes of one answer.
 const LINES: usize = 2000;
 const BYTES: usize = 50 * 1024;
 /// How much of the beginning tells text from binary.
 const LOOK: u64 = 8 * 1024;
-
-/// Reads text files.
-#[derive(Debug)]
-pub struct ReadFile(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -31,32 +26,18 @@ struct Args {
     limit: Option<i64>,
 }
 
-impl Default for ReadFile {
-    fn default() -> Self {
-        let description = "Reads a text file: at most 2000 lines or 50 KiB at once. Use offset and limit for more.";
-        Self(file_tool("read_file", description, schema::schema::<Args>(), true))
-    }
+fn read_lines(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {
+    let first = at_least_one("offset", args.offset)?.unwrap_or(1);
+    let limit = at_least_one("limit", args.limit)?.unwrap_or(LINES);
+    let file = workspace.file(&args.path).map_err(|why| why.to_string())?;
+    let named = shown(&args.path);
+    read(file, &named, first, limit.min(LINES), cancel).map_err(|why| format!("`{named}`: {why}"))?
 }
 
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, cancel| {
-            let args: Args = schema::decode(arguments)?;
-            let first = at_least_one("offset", args.offset)?.unwrap_or(1);
-            let limit = at_least_one("limit", args.limit)?.unwrap_or(LINES);
-            let file = workspace.file(&args.path).map_err(|why| why.to_string())?;
-            let named = shown(&args.path);
-            read(file, &named, first, limit.min(LINES), cancel).map_err(|why| format!("`{named}`: {why}"))?
-        })
-    }
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Reads a text file: at most 2000 lines or 50 KiB at once. Use offset and limit for more.";
+    FileTool::new("read_file", description, true, read_lines)
 }
 
 /// Refuses zero and less, for which there is no meaning.
@@ -73,7 +54,7 @@ fn read(
     path: &str,
     first: usize,
     limit: usize,
-    cancel: &tokio_util::sync::CancellationToken,
+    cancel: &CancellationToken,
 ) -> io::Result<Result<String, String>> {
     let size = file.metadata()?.len();
     let mut beginning = Vec::new();

@@ -2,29 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Tool;
-use super::datetime::DateTime;
-use super::edit_file::EditFile;
-use super::exec::Exec;
-use super::grep::Grep;
-use super::list_dir::ListDir;
-use super::python::Python;
-use super::read_file::ReadFile;
-use super::search::Search;
-use super::write_file::WriteFile;
+use super::{Tool, datetime, edit_file, exec, grep, list_dir, python, read_file, search, write_file};
 
 /// Returns one of each; [`super::set::ToolSet`] picks and orders.
 pub fn registry() -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(ReadFile::default()),
-        Arc::new(WriteFile::default()),
-        Arc::new(EditFile::default()),
-        Arc::new(Exec::default()),
-        Arc::new(Python::default()),
-        Arc::new(Search::default()),
-        Arc::new(ListDir::default()),
-        Arc::new(Grep::default()),
-        Arc::new(DateTime::default()),
+        Arc::new(read_file::tool()),
+        Arc::new(write_file::tool()),
+        Arc::new(edit_file::tool()),
+        Arc::new(exec::tool()),
+        Arc::new(python::tool()),
+        Arc::new(search::tool()),
+        Arc::new(list_dir::tool()),
+        Arc::new(grep::tool()),
+        Arc::new(datetime::tool()),
     ]
 }
 

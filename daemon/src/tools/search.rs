@@ -3,24 +3,18 @@
 use std::ops::ControlFlow;
 
 use grep_regex::RegexMatcherBuilder;
-use nano_protocol::Object;
 use rustix::fs::FileType;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::blocking::{blocking, file_tool};
+use super::Tool;
+use super::file_tool::FileTool;
 use super::read_file::at_least_one;
 use super::walk::{Found, printable, walk};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::Workspace;
 
 /// How many matches are shown unless told otherwise.
 const LIMIT: usize = 100;
-
-/// Searches for a plain text.
-#[derive(Debug)]
-pub struct Search(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -32,26 +26,11 @@ struct Args {
     limit: Option<i64>,
 }
 
-impl Default for Search {
-    fn default() -> Self {
-        let description = "Searches the names and the contents of files for a text, taken literally. Honours \
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Searches the names and the contents of files for a text, taken literally. Honours \
                            .gitignore and skips binary files; prints the path, or file:line: text.";
-        Self(file_tool("search", description, schema::schema::<Args>(), true))
-    }
-}
-
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, cancel| search(workspace, &schema::decode(arguments)?, cancel))
-    }
+    FileTool::new("search", description, true, search)
 }
 
 fn search(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {

@@ -13,7 +13,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
-use super::blocking::Cancellable;
+use super::file_tool::Cancellable;
 use super::list_dir::entries;
 use super::read_file::with_notes;
 use crate::sandbox::workspace::Workspace;

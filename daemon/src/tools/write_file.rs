@@ -1,16 +1,10 @@
 //! `write_file`: a whole file, in one step.
 
-use nano_protocol::Object;
 use serde::Deserialize;
 
-use super::blocking::{blocking, file_tool};
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
+use super::Tool;
+use super::file_tool::FileTool;
 use crate::sandbox::workspace::{PathError, Workspace, shown};
-
-/// Writes whole files.
-#[derive(Debug)]
-pub struct WriteFile(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -20,28 +14,12 @@ struct Args {
     content: String,
 }
 
-impl Default for WriteFile {
-    fn default() -> Self {
-        let description = "Writes a file, replacing what it held. Use edit_file to change a part of one.";
-        Self(file_tool("write_file", description, schema::schema::<Args>(), false))
-    }
-}
-
-impl Tool for WriteFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        blocking(context, move |workspace, _| {
-            let args: Args = schema::decode(arguments)?;
-            write(workspace, &args).map_err(|why| why.to_string())
-        })
-    }
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    let description = "Writes a file, replacing what it held. Use edit_file to change a part of one.";
+    FileTool::new("write_file", description, false, |workspace, args, _| {
+        write(workspace, args).map_err(|why| why.to_string())
+    })
 }
 
 fn write(workspace: &Workspace, args: &Args) -> Result<String, PathError> {

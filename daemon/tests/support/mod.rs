@@ -118,6 +118,7 @@ pub fn request() -> BootRequest {
     BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the test's own environment")]
 /// What a daemon would have, and more than it may pass on.
 pub fn environment() -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap();

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::Data;
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::session::admission::Keyed;
-use crate::session::deps::unavailable;
+use super::admission::Keyed;
+use super::deps::unavailable;
 use crate::store::record::KeyRecord;
 use crate::store::{Key, Store};
 
 /// Keys that requests under way hold, so that two with one key do not race.
 #[derive(Default)]
-pub(super) struct KeyLocks {
+pub struct KeyLocks {
     held: Mutex<HashMap<Vec<u8>, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 /// What became of a key.
-pub(super) enum Known {
+pub enum Known {
     /// It is new, or there is none: do it, and record the key with it. The guard keeps others away until then.
     Fresh(Option<Keyed>, Option<OwnedMutexGuard<()>>),
     /// It was used for the same before.
-    Before(Value),
+    Before(Data),
 }
 
 impl KeyLocks {
@@ -45,7 +45,7 @@ impl KeyLocks {
         let place = Key::idempotency(uid, method, key);
         let guard = self.lock(format!("{uid}/{method}/{key}").into_bytes()).await;
         let text = serde_json::to_vec(params).unwrap_or_default();
-        let params = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let params = format!("{:x}", Sha256::digest(&text));
         match store.get::<KeyRecord>(&place).map_err(|error| unavailable(&error))? {
             None => Ok(Known::Fresh(Some(Keyed { key: place, params }), Some(guard))),
             Some(record) if record.params == params => Ok(Known::Before(record.answer)),

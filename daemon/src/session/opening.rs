@@ -1,0 +1,133 @@
+//! Opening a session: everything it is made of, checked against what there is.
+
+use std::path::{Path, PathBuf};
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::id::{SessionId, is_session_name};
+use nano_protocol::session::{CreateParams, Session, SessionState};
+use nano_protocol::task::Usage;
+use serde_json::json;
+
+use super::admission::Keyed;
+use super::deps::Deps;
+use super::registry::Registry;
+use crate::config::AgentConfig;
+use crate::store::record::SessionRecord;
+use crate::tools::set;
+
+/// Opens a session for `uid`; `lone`: for one task, so its computer is given back when that has ended.
+pub async fn open(
+    registry: &Registry,
+    uid: u32,
+    params: CreateParams,
+    lone: bool,
+    keyed: Option<Keyed>,
+) -> Result<Session, RpcError> {
+    let id = SessionId::from_ulid(&registry.deps().clock.ulid());
+    let record = new_record(registry.deps(), uid, id, params, lone)?;
+    let with = keyed.map(|keyed| keyed.record(json!(record.session.id), record.session.created_at));
+    Ok(registry.create(record, with.into_iter().collect()).await?.session)
+}
+
+fn invalid(why: String) -> RpcError {
+    RpcError::new(ErrorKind::InvalidParams, why)
+}
+
+fn new_record(
+    deps: &Deps,
+    uid: u32,
+    id: SessionId,
+    params: CreateParams,
+    lone: bool,
+) -> Result<SessionRecord, RpcError> {
+    if let Some(name) = params.name.as_ref().filter(|name| !is_session_name(name)) {
+        let name = name.escape_debug();
+        return Err(invalid(format!("`{name}` is no session name: 1 to 64 of A-Z a-z 0-9 . _ -, not like an id")));
+    }
+    let agent_name = params.agent.unwrap_or_else(|| "default".into());
+    let agents = &deps.config.agents;
+    let agent = known(agents.get(&agent_name), "agent", &agent_name, agents.keys().map(String::as_str))?;
+    let booter = params.booter.unwrap_or_else(|| agent.booter.clone());
+    let booter = if booter == "sandbox" { "shipyard_neo".into() } else { booter };
+    known(deps.booter(&booter), "booter", &booter, deps.booters.iter().map(|one| one.kind()))?;
+    let tools = params.tools.or_else(|| agent.tools.clone());
+    check_tools(deps, tools.as_deref())?;
+    let now = deps.clock.now();
+    let workspace = match params.workspace {
+        Some(workspace) => given_workspace(&workspace, &deps.config.daemon.workspaces)?,
+        None => deps.own_workspace(id.as_str()).to_string_lossy().into_owned(),
+    };
+    let session = Session {
+        model: model(deps, params.model, agent)?,
+        id,
+        name: params.name,
+        owner: uid,
+        agent: agent_name,
+        workspace,
+        booter,
+        booted: false,
+        capabilities: None,
+        level: params.level.unwrap_or(agent.level),
+        tool_mode: params.tool_mode.unwrap_or(agent.tool_mode),
+        tools,
+        skills: params.skills.or_else(|| agent.skills.clone()),
+        state: SessionState::Idle,
+        parent: None,
+        metadata: params.metadata.unwrap_or_default(),
+        created_at: now,
+        updated_at: now,
+        usage: Usage::default(),
+    };
+    Ok(SessionRecord { session, tools: Vec::new(), revision: 0, exact: false, ephemeral: lone })
+}
+
+/// Returns the model a session gets; empty where none is configured yet.
+fn model(deps: &Deps, asked: Option<String>, agent: &AgentConfig) -> Result<String, RpcError> {
+    let models = deps.models();
+    let Some(name) = asked.or_else(|| agent.model.clone()) else {
+        return Ok(models.default().unwrap_or_default().to_owned());
+    };
+    known(models.get(&name), "model", &name, models.names())?;
+    Ok(name)
+}
+
+fn known<'a, T>(found: Option<T>, what: &str, name: &str, all: impl Iterator<Item = &'a str>) -> Result<T, RpcError> {
+    found.ok_or_else(|| {
+        let all: Vec<&str> = all.collect();
+        let there =
+            if all.is_empty() { "none is configured".to_owned() } else { format!("there is {}", all.join(", ")) };
+        invalid(format!("unknown {what} `{}`; {there}", name.escape_debug()))
+    })
+}
+
+fn check_tools(deps: &Deps, tools: Option<&[String]>) -> Result<(), RpcError> {
+    let unknown = set::unknown_names(&deps.tools, tools.unwrap_or_default());
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<&str> = deps.tools.iter().map(|tool| tool.spec().name).collect();
+    Err(invalid(format!("unknown tool `{}`; there is {}", unknown.join("`, `").escape_debug(), all.join(", "))))
+}
+
+/// Checks a workspace that came over the wire: absolute, a folder, reachable, and where the config allows it.
+fn given_workspace(workspace: &str, roots: &[PathBuf]) -> Result<String, RpcError> {
+    let path = Path::new(workspace);
+    if !path.is_absolute() || workspace.contains('\0') {
+        return Err(invalid(format!("the workspace `{}` is not an absolute path", workspace.escape_debug())));
+    }
+    let real = path.canonicalize().map_err(|why| {
+        let hint = "make it, or let the daemon's user reach it (BindPaths= in a service)";
+        invalid(format!("the workspace {workspace} cannot be reached: {why}")).hint(hint)
+    })?;
+    if !real.is_dir() {
+        return Err(invalid(format!("the workspace {workspace} is not a folder")));
+    }
+    let allowed = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    if !roots.is_empty() && !roots.iter().any(allowed) {
+        return Err(
+            invalid(format!("the workspace {workspace} lies outside daemon.workspaces")).hint("add its root there")
+        );
+    }
+    let text = real.to_str().ok_or_else(|| invalid(format!("the workspace {} is not UTF-8", real.display())))?;
+    Ok(text.to_owned())
+}
