@@ -235,6 +235,10 @@ impl World {
         for record in self.witness.tasks.values_mut() {
             record.lives += 1;
         }
+        // It died while it closed: then it goes on with that.
+        if self.closed {
+            return self.feed(Input::Close);
+        }
         for effect in self.machine.begin() {
             self.witness.see(&effect);
         }
