@@ -31,6 +31,7 @@ impl Server {
 impl Serve for TaskSubmit {
     async fn serve(server: &Server, caller: &Caller, params: SubmitParams) -> Result<Task, RpcError> {
         admission::content_fits(&params.content)?;
+        params.limits.as_ref().map_or(Ok(()), admission::limits_make_sense)?;
         if params.session.is_some() && params.create.is_some() {
             return Err(invalid("session and create exclude each other"));
         }

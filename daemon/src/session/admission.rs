@@ -128,6 +128,22 @@ fn room(waiting: usize, what: &str) -> Result<(), RpcError> {
     Err(RpcError::new(ErrorKind::Limit, message).hint("wait for some to be done, or withdraw some"))
 }
 
+/// Refuses bounds that no task could keep.
+pub fn limits_make_sense(limits: &Limits) -> Result<(), RpcError> {
+    let cost = limits.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
+    for (name, wrong) in [
+        ("max_turns", limits.max_turns == Some(0)),
+        ("timeout_ms", limits.timeout_ms == Some(0)),
+        ("tokens", limits.tokens == Some(0)),
+        ("cost", cost),
+    ] {
+        if wrong {
+            return Err(RpcError::new(ErrorKind::InvalidParams, format!("limits.{name} must be more than 0")));
+        }
+    }
+    Ok(())
+}
+
 /// Tells whether the session takes another task.
 pub fn may_queue(session: &Session, waiting: usize) -> Result<(), RpcError> {
     open(session)?;
@@ -176,7 +192,17 @@ pub fn task_record(submission: Submission, session: &Session, now: Timestamp) ->
         finished_at: None,
         replayed: false,
     };
-    let record = TaskRecord { task, limits, source, restarts: 0, suspended: false, cuts: 0, turns_before: 0 };
+    let record = TaskRecord {
+        task,
+        limits,
+        source,
+        restarts: 0,
+        suspended: false,
+        cuts: 0,
+        turns_before: 0,
+        seen_before: 0,
+        queued_at: now,
+    };
     (record, with)
 }
 
@@ -185,11 +211,13 @@ pub fn queued(record: &TaskRecord, agent: &AgentConfig) -> Queued {
     Queued::fresh(record.task.id.clone(), max_turns(record, agent))
 }
 
-/// Makes an ended or interrupted task ready to run again with all its turns, and returns it for the machine.
-pub fn requeue(record: &mut TaskRecord, agent: &AgentConfig) -> Queued {
+/// Makes an ended or interrupted task ready to run again with all its turns, and returns it for the machine; `newest` is
+/// the number of the session's newest message.
+pub fn requeue(record: &mut TaskRecord, agent: &AgentConfig, newest: u64, now: Timestamp) -> Queued {
     let task = &mut record.task;
     (task.state, task.reason, task.error, task.finished_at) = (TaskState::Queued, None, None, None);
-    (record.turns_before, record.cuts, record.restarts, record.suspended) = (task.turns, 0, 0, false);
+    (record.turns_before, record.seen_before, record.queued_at) = (task.turns, newest, now);
+    (record.cuts, record.restarts, record.suspended) = (0, 0, false);
     // A task that was never started has no first message yet.
     let resumed = task.started_at.is_some();
     let max_turns = max_turns(record, agent);

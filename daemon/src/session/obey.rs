@@ -148,7 +148,8 @@ impl Actor {
             record.ok_or_else(|| RpcError::new(ErrorKind::NotFound, format!("there is no task {task}")))?;
         admission::may_resume(&self.record.session, &record.task)?;
         let agent = self.deps.agent(&self.record.session.agent);
-        let queued = admission::requeue(&mut record, &agent);
+        let newest = self.transcript.last().map_or(0, |message| message.seq);
+        let queued = admission::requeue(&mut record, &agent, newest, self.deps.clock.now());
         let open = Change::put(Key::open_task(&record.task.session, task), &1);
         self.commit(vec![Change::task(&record), open]).await?;
         let answer = record.task.clone();

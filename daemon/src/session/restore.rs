@@ -69,7 +69,7 @@ fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, Store
     for id in ids.into_iter().rev() {
         tasks.extend(deps.store.get::<TaskRecord>(&Key::task(&TaskId(id)))?);
     }
-    tasks.sort_by_key(|record| (record.task.state == TaskState::Queued, record.task.seq));
+    tasks.sort_by_key(|record| (record.task.state == TaskState::Queued, record.queued_at, record.task.seq));
     Ok(tasks)
 }
 
@@ -180,7 +180,8 @@ fn going_on(record: &TaskRecord, transcript: &[Message], agent: &crate::config::
     queued.resumed = !own.is_empty();
     queued.turns = record.task.turns.saturating_sub(record.turns_before);
     queued.cuts = record.cuts;
-    for print in transcript::fingerprints(&own) {
+    let counted: Vec<Message> = own.into_iter().filter(|message| message.seq > record.seen_before).collect();
+    for print in transcript::fingerprints(&counted) {
         *queued.repeats.entry(print).or_insert(0) += 1;
     }
     queued

@@ -74,7 +74,10 @@ pub fn with_repeat_warning(content: &str, times: u32) -> String {
 pub fn fingerprint(call: &ToolCall, result: &str) -> u64 {
     let result = result.split(REPEATED).next().unwrap_or(result);
     let mut hasher = DefaultHasher::new();
-    let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+    // The order of members says nothing.
+    let mut arguments = serde_json::Value::Object(call.arguments.clone());
+    arguments.sort_all_objects();
+    let arguments = arguments.to_string();
     (&call.name, arguments, &call.arguments_raw, result).hash(&mut hasher);
     hasher.finish()
 }

@@ -48,6 +48,12 @@ pub struct TaskRecord {
     /// Turns used before it was last resumed: they no longer count.
     #[serde(default)]
     pub turns_before: u32,
+    /// The newest message when it was last resumed: repetitions up to there no longer count.
+    #[serde(default)]
+    pub seen_before: u64,
+    /// When it was queued, or queued again: its place in the queue.
+    #[serde(default)]
+    pub queued_at: Timestamp,
 }
 
 /// A steering message that waits.

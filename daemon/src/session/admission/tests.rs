@@ -79,6 +79,24 @@ fn what_a_session_takes() {
 }
 
 #[test]
+fn limits_are_more_than_nothing() {
+    let none = Limits::default();
+    for (limits, sense) in [
+        (none.clone(), true),
+        (Limits { max_turns: Some(1), timeout_ms: Some(1), tokens: Some(1), cost: Some(0.01) }, true),
+        (Limits { max_turns: Some(0), ..none.clone() }, false),
+        (Limits { timeout_ms: Some(0), ..none.clone() }, false),
+        (Limits { tokens: Some(0), ..none.clone() }, false),
+        (Limits { cost: Some(0.0), ..none.clone() }, false),
+        (Limits { cost: Some(-1.0), ..none.clone() }, false),
+        (Limits { cost: Some(f64::NAN), ..none }, false),
+    ] {
+        let expected = (!sense).then_some(ErrorKind::InvalidParams);
+        assert_eq!(refused(limits_make_sense(&limits)), expected, "{limits:?}");
+    }
+}
+
+#[test]
 fn only_interrupted_and_failed_tasks_are_resumed() {
     for (state, expected) in [
         (TaskState::Interrupted, None),
@@ -102,9 +120,10 @@ fn a_resumed_task_has_all_its_turns_again() {
     record.task.error = Some(TaskError { kind: "max_turns".into(), message: "…".into() });
     (record.task.started_at, record.task.finished_at) = (Some(NOW), Some(NOW));
     (record.restarts, record.cuts, record.suspended) = (2, 1, true);
-    let queued = requeue(&mut record, &agent);
+    let queued = requeue(&mut record, &agent, 7, Timestamp(9));
     assert_eq!(queued, Queued { resumed: true, ..Queued::fresh(TaskId("tsk_1".into()), 7) });
     assert_eq!((record.turns_before, record.restarts, record.cuts, record.suspended), (7, 0, 0, false));
+    assert_eq!((record.seen_before, record.queued_at), (7, Timestamp(9)), "repetitions and the place in the queue");
     let task = record.task;
     assert_eq!((task.state, task.reason, task.error, task.finished_at), (TaskState::Queued, None, None, None));
     assert_eq!((task.started_at, task.turns), (Some(NOW), 7), "what it did stays on record");
@@ -114,7 +133,10 @@ fn a_resumed_task_has_all_its_turns_again() {
 fn a_task_that_never_began_is_resumed_from_its_first_message() {
     let mut record = record();
     record.limits.max_turns = Some(3);
-    assert_eq!(requeue(&mut record, &AgentConfig::default()), Queued::fresh(TaskId("tsk_1".into()), 3));
+    assert_eq!(
+        requeue(&mut record, &AgentConfig::default(), 7, Timestamp(9)),
+        Queued::fresh(TaskId("tsk_1".into()), 3)
+    );
     assert_eq!(queued(&record, &AgentConfig::default()), Queued::fresh(TaskId("tsk_1".into()), 3));
 }
 
