@@ -70,14 +70,17 @@ impl Store {
         let db = open_sled(path)?;
         let epoch = check_schema(&db, path)?;
         let head = number(&db, "seq");
-        let file = File::open(path.join("db"))
-            .map_err(|why| StoreError::Open { path: path.to_owned(), why: format!("its file db: {why}") })?;
+        let failed = |why: std::io::Error| StoreError::Open { path: path.to_owned(), why: why.to_string() };
+        let file = File::open(path.join("db")).map_err(failed)?;
+        // A new store's files must be found again after a power cut: what they hold, and their names.
+        for what in [path.join("db"), path.to_owned(), path.join("..")] {
+            File::open(what).and_then(|what| what.sync_all()).map_err(failed)?;
+        }
         let (inbox, requests) = mpsc::channel(1024);
         let opened = Opened { epoch, head };
         let gate = Gate::default();
         let writer = writer::Writer { db: db.clone(), file, opened, publish, gate: gate.clone() };
-        writer::start(writer, requests)
-            .map_err(|why| StoreError::Open { path: path.to_owned(), why: why.to_string() })?;
+        writer::start(writer, requests).map_err(failed)?;
         Ok(Self { db, inbox, path: Arc::from(path), opened, gate })
     }
 }
