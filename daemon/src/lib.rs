@@ -135,7 +135,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
     ready();
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
-    registry.wake().await?;
+    registry.wake().await;
     shutdown.spawn("scheduler", scheduler.run());
     shutdown.stopping().cancelled().await;
     tracing::info!(?drain, "going down");

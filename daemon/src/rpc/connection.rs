@@ -1,28 +1,28 @@
-//! One connection: a read loop that answers requests by id in any order, and a write loop with a bounded queue.
+//! One connection: a read loop that answers requests by id in any order, and a write loop behind a bounded queue.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use interprocess::local_socket::tokio::Stream;
 use nano_protocol::error::{ErrorKind, RpcError};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatch;
 use super::frame::{self, Frame, Lines, Parsed, TooLong};
+use super::outgoing::{self, Outgoing};
 use super::{Caller, Server};
 
-/// Lines that may wait for a slow reader; then its answers and events wait, and nobody else's.
-const OUTGOING: usize = 256;
 /// Requests of one connection that may be under way; then its next line waits.
-const UNDER_WAY: usize = 1024;
+const UNDER_WAY: u32 = 1024;
+/// How often a peer that has stopped writing is looked at: it may be gone.
+const LOOK: Duration = Duration::from_secs(2);
 /// How long a line may take from its first byte to its end.
 const LINE_TIME: Duration = Duration::from_secs(30);
 /// Connections that are held; beyond, the longest idle one goes.
@@ -30,24 +30,25 @@ const HELD: usize = 1024;
 
 /// What others need of a connection.
 pub(crate) struct Connection {
-    out: mpsc::Sender<String>,
+    out: Outgoing,
     gone: CancellationToken,
     /// Subscriptions by number, with what ends them.
     pub(super) subscriptions: Mutex<HashMap<u64, CancellationToken>>,
     /// Subscriptions whose answer is not written yet.
     pub(super) starting: Mutex<Vec<oneshot::Sender<()>>>,
-    under_way: AtomicUsize,
+    /// Has room for so many more requests.
+    under_way: Arc<Semaphore>,
     last: Mutex<Instant>,
 }
 
 impl Connection {
-    fn new(out: mpsc::Sender<String>) -> Self {
+    fn new(out: Outgoing) -> Self {
         Self {
             out,
             gone: CancellationToken::new(),
             subscriptions: Mutex::default(),
             starting: Mutex::default(),
-            under_way: AtomicUsize::new(0),
+            under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
             last: Mutex::new(Instant::now()),
         }
     }
@@ -66,12 +67,11 @@ impl Connection {
 
     /// Queues a line; false: the peer is gone.
     pub(super) async fn send(&self, line: String) -> bool {
-        self.out.send(line).await.is_ok()
+        self.out.send(line).await
     }
     /// Queues a line that may be lost.
     pub(super) fn try_send(&self, line: String) {
-        // A full queue means a slow reader: what may be lost is lost.
-        drop(self.out.try_send(line));
+        self.out.try_send(line);
     }
     /// Fires when the peer is gone.
     pub(super) fn gone(&self) -> &CancellationToken {
@@ -85,7 +85,8 @@ impl Connection {
         *Self::lock(&self.last) = Instant::now();
     }
     fn idle_since(&self) -> Option<Instant> {
-        let busy = self.under_way.load(Ordering::Relaxed) > 0 || !Self::lock(&self.subscriptions).is_empty();
+        let busy =
+            self.under_way.available_permits() < UNDER_WAY as usize || !Self::lock(&self.subscriptions).is_empty();
         (!busy).then(|| *Self::lock(&self.last))
     }
 }
@@ -122,19 +123,19 @@ pub(super) async fn serve(
     connections: Arc<Connections>,
     closing: CancellationToken,
 ) {
-    let (out, lines) = mpsc::channel(OUTGOING);
+    let (out, lines) = outgoing::queue();
     let connection = Arc::new(Connection::new(out));
-    let caller = Caller { uid, connection: connection.clone() };
+    let caller = Arc::new(Caller { uid, connection: connection.clone() });
     if connections.admit(&connection) {
         let reading = async {
             read(&stream, &server, &caller, &closing).await;
-            connection.send(END.to_owned()).await;
+            connection.out.end().await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
             () = connection.gone.cancelled() => {}
-            () = write(&stream, lines) => {}
+            () = lines.write_to(&stream) => {}
             () = reading => {}
         }
     } else {
@@ -150,57 +151,22 @@ pub(super) async fn serve(
     }
 }
 
-/// The line behind the last one.
-const END: &str = "";
-
-/// Writes lines until the last one, or until the peer no longer takes them; those that wait go out together.
-async fn write(stream: &Stream, mut lines: mpsc::Receiver<String>) {
-    let mut stream = stream;
-    let mut bytes = Vec::new();
-    let mut last = false;
-    while !last && let Some(mut line) = lines.recv().await {
-        bytes.clear();
-        loop {
-            last = line == END;
-            if !last {
-                bytes.extend_from_slice(line.as_bytes());
-                bytes.push(b'\n');
-            }
-            if last || bytes.len() > 64 * 1024 {
-                break;
-            }
-            let Ok(more) = lines.try_recv() else { break };
-            line = more;
-        }
-        if stream.write_all(&bytes).await.is_err() {
-            return;
-        }
-    }
-}
-
 /// Reads lines until the peer stops writing, makes no sense, or `closing`; what is under way then is still answered.
-async fn read(stream: &Stream, server: &Server, caller: &Caller, closing: &CancellationToken) {
-    let mut stream = stream;
+async fn read(stream: &Stream, server: &Arc<Server>, caller: &Arc<Caller>, closing: &CancellationToken) {
+    let mut stream_in = stream;
     let mut lines = Lines::new(server.deps().config.daemon.max_line);
-    let mut under_way = FuturesUnordered::new();
     let mut open = true;
     let mut begun: Option<Instant> = None;
     let connection = &caller.connection;
-    while open || !under_way.is_empty() {
-        connection.under_way.store(under_way.len(), Ordering::Relaxed);
+    while open {
         let buffer = lines.buffer();
         buffer.reserve(8 * 1024);
         let line_ends = begun.map_or_else(Instant::now, |begun| begun + LINE_TIME);
-        // Answers first: they make room.
         tokio::select! {
             biased;
-            Some(answer) = under_way.next(), if !under_way.is_empty() => {
-                connection.answer(answer).await;
-                continue;
-            }
-            () = closing.cancelled(), if open => open = false,
-            got = stream.read_buf(buffer), if open && under_way.len() < UNDER_WAY => open = matches!(got, Ok(1..)),
-            () = tokio::time::sleep_until(line_ends), if open && begun.is_some() => open = false,
+            () = closing.cancelled() => open = false,
+            got = stream_in.read_buf(buffer) => open = matches!(got, Ok(1..)),
+            () = tokio::time::sleep_until(line_ends), if begun.is_some() => open = false,
         }
         connection.touch();
         while let Some(line) = next_line(&mut lines, open) {
@@ -213,14 +179,46 @@ async fn read(stream: &Stream, server: &Server, caller: &Caller, closing: &Cance
                 // Whatever follows is no JSON either.
                 (open, _) = (false, lines.rest());
             }
-            let mut serving = Box::pin(respond(server, caller, frame::parse(&line)));
-            // Polled once here and now: requests of one connection take effect in the order they were sent.
-            match futures_util::poll!(&mut serving) {
-                Poll::Ready(answer) => connection.answer(answer).await,
-                Poll::Pending => under_way.push(serving),
-            }
+            serve_line(server, caller, &line).await;
         }
         begun = lines.is_partial().then(|| begun.unwrap_or_else(Instant::now));
+    }
+    let all_answered = connection.under_way.acquire_many(UNDER_WAY);
+    tokio::select! {
+        _ = all_answered => {}
+        () = hung_up(stream) => {}
+    }
+}
+
+/// Serves a line beside the read loop. Once begun it goes on to its end, whatever becomes of the connection: what it
+/// commits and what follows from that must not be torn apart, and a peer that does not read must not hold its locks.
+async fn serve_line(server: &Arc<Server>, caller: &Arc<Caller>, line: &[u8]) {
+    let connection = caller.connection.clone();
+    let Ok(permit) = connection.under_way.clone().acquire_owned().await else { return };
+    let mut serving = Box::pin(respond(server.clone(), caller.clone(), frame::parse(line)));
+    // Polled once here and now: requests of one connection take effect in the order they were sent.
+    match futures_util::poll!(&mut serving) {
+        Poll::Ready(answer) => connection.answer(answer).await,
+        Poll::Pending => {
+            tokio::spawn(async move {
+                let answer = serving.await;
+                connection.answer(answer).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Returns once the peer has not only stopped writing but is gone.
+async fn hung_up(stream: &Stream) {
+    let Stream::UdSocket(socket) = stream;
+    let gone = || {
+        let mut look = [PollFd::new(socket, PollFlags::empty())];
+        let seen = poll(&mut look, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok();
+        seen && look.iter().any(|look| look.revents().contains(PollFlags::HUP))
+    };
+    while !gone() {
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -239,14 +237,14 @@ fn too_long(server: &Server) -> String {
 }
 
 /// Serves a line; none: it wants no answer.
-async fn respond(server: &Server, caller: &Caller, frame: Frame) -> Option<String> {
+async fn respond(server: Arc<Server>, caller: Arc<Caller>, frame: Frame) -> Option<String> {
     match frame {
         Frame::Blank => None,
-        Frame::One(parsed) => one(server, caller, parsed).await,
+        Frame::One(parsed) => one(&server, &caller, parsed).await,
         Frame::Batch(batch) => {
             let mut answers = Vec::new();
             for parsed in batch {
-                answers.extend(one(server, caller, parsed).await);
+                answers.extend(one(&server, &caller, parsed).await);
             }
             (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
         }

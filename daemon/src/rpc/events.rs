@@ -21,6 +21,8 @@ use crate::session::registry::Registry;
 
 /// How many events are read at once.
 const PAGE: usize = 256;
+/// How many subscriptions a connection may have.
+const MOST: usize = 64;
 
 impl Serve for EventsSubscribe {
     async fn serve(server: &Server, caller: &Caller, params: SubscribeParams) -> Result<Subscribed, RpcError> {
@@ -37,6 +39,10 @@ impl Serve for EventsSubscribe {
         let (end, connection) = (CancellationToken::new(), caller.connection.clone());
         let number = {
             let mut subscriptions = Connection::lock(&connection.subscriptions);
+            if subscriptions.len() >= MOST {
+                let message = format!("a connection has at most {MOST} subscriptions");
+                return Err(RpcError::new(ErrorKind::Limit, message).hint("end one, or use another connection"));
+            }
             let number = subscriptions.keys().max().map_or(1, |last| last + 1);
             subscriptions.insert(number, end.clone());
             number

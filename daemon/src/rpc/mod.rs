@@ -9,6 +9,7 @@ mod events;
 mod followup;
 mod frame;
 pub mod listener;
+mod outgoing;
 mod session;
 mod task;
 

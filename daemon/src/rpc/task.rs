@@ -100,6 +100,7 @@ impl Serve for TaskWait {
                 () = server.deps().shutdown.cutting().cancelled() => {
                     return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("ask again later"));
                 }
+                () = caller.connection.gone().cancelled() => return Ok(task),
                 // Every change of a task is an event.
                 _ = head.changed() => {}
                 () = &mut over => return Ok(task),

@@ -3,3 +3,4 @@
 pub mod booking;
 pub mod calendar;
 pub mod scheduler;
+mod slots;

@@ -6,28 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::{Data, EventType};
-use nano_protocol::followup::{Followup, FollowupState, Last, Overlap, RunState, ScheduleParams};
+use nano_protocol::event::EventType;
+use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId, TaskId};
-use nano_protocol::task::{Limits, Origin};
+use nano_protocol::task::{Limits, Origin, TaskState};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::booking;
-use super::calendar::{self, Plan, Schedule};
+use super::{booking, slots};
 use crate::session::actor::Command;
 use crate::session::admission::{Keyed, Submission};
 use crate::session::deps::{Deps, unavailable};
 use crate::session::reading;
 use crate::session::registry::Registry;
-use crate::store::record::{Draft, FollowupRecord, TaskRecord};
+use crate::store::record::{FollowupRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// The longest sleep: the wall clock may be set while asleep.
 const NAP: Duration = Duration::from_secs(60);
-/// How long a slot waits whose session takes nothing now.
-const AGAIN: Duration = Duration::from_secs(5);
+/// How long a slot waits whose session takes nothing now, in milliseconds.
+const AGAIN_MS: i64 = 5000;
 
 /// The next slot of every follow-up that will fire; all else is read from the store when it is needed.
 #[derive(Default)]
@@ -40,6 +39,13 @@ impl Book {
         self.remove(&record.followup.id);
         if let (FollowupState::Active, Some(next)) = (record.followup.state, record.next_due) {
             self.due.insert((next, record.followup.id.clone()));
+        }
+    }
+
+    fn put_off(&mut self, id: &FollowupId, until: Timestamp) {
+        if self.due.iter().any(|(_, other)| other == id) {
+            self.remove(id);
+            self.due.insert((until, id.clone()));
         }
     }
 
@@ -62,8 +68,13 @@ impl Scheduler {
     /// Reads the follow-ups of the store; [`Scheduler::run`] then fires them.
     pub fn load(registry: Registry) -> Result<Self, StoreError> {
         let mut book = Book::default();
-        for record in registry.deps().store.scan::<FollowupRecord>(&Key::all(b'f'), None, usize::MAX)? {
-            book.put(&record);
+        let store = &registry.deps().store;
+        for id in store.ids_backwards(&Key::all(b'f'), None) {
+            match store.get::<FollowupRecord>(&Key::followup(&FollowupId(id))) {
+                Ok(record) => record.iter().for_each(|record| book.put(record)),
+                Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "a follow-up is left out"),
+                Err(error) => return Err(error),
+            }
         }
         Ok(Self { registry, book: Arc::new(Mutex::new(book)), changed: Arc::default(), turn: Arc::default() })
     }
@@ -112,7 +123,7 @@ impl Scheduler {
         let session = reading::record(self.deps(), &session)?.session;
         let record = booking::book(self.deps(), owner, &session, params)?;
         let answer = booking::shown(&record);
-        let mut with = vec![event(&record, EventType::FollowupScheduled, json!({"followup": answer}))];
+        let mut with = vec![slots::event(&record, EventType::FollowupScheduled, json!({"followup": answer}))];
         with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
         self.save(record, with).await?;
         Ok(answer)
@@ -127,7 +138,7 @@ impl Scheduler {
             return Ok(record.followup);
         }
         record.followup.state = FollowupState::Cancelled;
-        let event = event(&record, EventType::FollowupCancelled, json!({"followup": record.followup}));
+        let event = slots::event(&record, EventType::FollowupCancelled, json!({"followup": record.followup}));
         self.save(record, vec![event]).await
     }
 
@@ -171,15 +182,16 @@ impl Scheduler {
     /// Fires what is due until the daemon goes down; what falls due after that is decided by the next one.
     pub async fn run(self) {
         let stopping = self.deps().shutdown.stopping().clone();
-        loop {
+        while !stopping.is_cancelled() {
             let now = self.deps().clock.now();
             let next = self.book().due.first().cloned();
             let nap = match next {
                 Some((at, id)) if at <= now => {
-                    if self.fire(&id, now).await {
-                        continue;
+                    if !self.fire(&id, now).await {
+                        // Later, and meanwhile the others.
+                        self.book().put_off(&id, now.plus_ms(AGAIN_MS));
                     }
-                    AGAIN
+                    continue;
                 }
                 Some((at, _)) => Duration::from_millis(at.0.abs_diff(now.0)).min(NAP),
                 None => Duration::MAX,
@@ -193,46 +205,30 @@ impl Scheduler {
         }
     }
 
-    /// Decides about the due slots of one follow-up; false: its session takes nothing now.
+    /// Decides about the due slots of one follow-up up to the first that fires; false: not now.
     async fn fire(&self, id: &FollowupId, now: Timestamp) -> bool {
         let _turn = self.turn.lock().await;
         let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
+            self.book().remove(id);
             return true;
         };
-        let Some(plan) = plan(&record, now) else {
+        let Some(plan) = slots::plan(&record, now) else {
             tracing::error!(followup = %id, "its schedule cannot be read; it is marked as failed");
             record.followup.state = FollowupState::Failed;
             return self.save(record, Vec::new()).await.is_ok();
         };
-        let mut changes: Vec<Change> =
-            plan.missed.iter().flat_map(|slot| note(&mut record, *slot, RunState::Missed, None)).collect();
-        record.followup.missed += plan.unlisted;
-        let mut fire = plan.fire;
-        if record.followup.overlap == Overlap::Skip && self.still_runs(&record) {
-            changes.extend(fire.drain(..).flat_map(|slot| note(&mut record, slot, RunState::Skipped, None)));
-        }
-        record.next_due = plan.next.filter(|next| record.followup.until.is_none_or(|until| *next <= until));
-        let ends = |record: &mut FollowupRecord| {
-            let spent = record.followup.max_runs.is_some_and(|most| record.followup.runs >= most);
-            if spent || record.next_due.is_none() {
-                record.followup.state = FollowupState::Done;
+        let last = self.last_task(&record);
+        match slots::decide(&mut record, plan, last, &self.deps().clock) {
+            (None, changes) => self.save(record, changes).await.is_ok(),
+            (Some(task), mut changes) => {
+                changes.push(Change::put(Key::followup(id), &record));
+                if let Err(error) = self.submit(&record, task, changes).await {
+                    return self.refused(id, &error).await;
+                }
+                self.book().put(&record);
+                true
             }
-        };
-        if fire.is_empty() {
-            ends(&mut record);
-            return self.save(record, changes).await.is_ok();
         }
-        for slot in fire {
-            let task = TaskId::from_ulid(&self.deps().clock.ulid());
-            changes.extend(note(&mut record, slot, RunState::Fired, Some(task.clone())));
-            ends(&mut record);
-            changes.push(Change::put(Key::followup(id), &record));
-            if let Err(error) = self.submit(&record, task, std::mem::take(&mut changes)).await {
-                return self.refused(id, &error).await;
-            }
-            self.book().put(&record);
-        }
-        true
     }
 
     async fn submit(&self, record: &FollowupRecord, id: TaskId, with: Vec<Change>) -> Result<(), RpcError> {
@@ -264,37 +260,10 @@ impl Scheduler {
         self.save(record, Vec::new()).await.is_ok()
     }
 
-    fn still_runs(&self, record: &FollowupRecord) -> bool {
-        let task = record.followup.last.as_ref().and_then(|last| last.task.as_ref());
-        let task = task.and_then(|id| self.deps().store.get::<TaskRecord>(&Key::task(id)).ok().flatten());
-        task.is_some_and(|record| !record.task.state.is_settled())
+    /// Returns how the task of the slot before is doing.
+    fn last_task(&self, record: &FollowupRecord) -> Option<TaskState> {
+        let task = record.followup.last.as_ref().and_then(|last| last.task.as_ref())?;
+        let record = self.deps().store.get::<TaskRecord>(&Key::task(task)).ok().flatten()?;
+        Some(record.task.state)
     }
-}
-
-fn plan(record: &FollowupRecord, now: Timestamp) -> Option<Plan> {
-    let schedule: Schedule = serde_json::from_value(record.schedule.clone()).ok()?;
-    let followup = &record.followup;
-    let next_due = record.next_due?;
-    Some(calendar::due_slots(&schedule, record.last_due, next_due, now, followup.missed_policy, followup.grace_ms))
-}
-
-/// Notes what became of a slot: its row, its count, its event.
-fn note(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Option<TaskId>) -> Vec<Change> {
-    let last = Last { slot, task: task.clone(), state };
-    let row = Change::put(Key::slot(&record.followup.id, slot), &last);
-    let data = json!({"followup": record.followup.id, "slot": slot, "task": task});
-    let kind = match state {
-        RunState::Fired => EventType::FollowupFired,
-        RunState::Missed | RunState::Skipped => EventType::FollowupMissed,
-    };
-    record.followup.runs += u64::from(state == RunState::Fired);
-    record.followup.missed += u64::from(state == RunState::Missed);
-    // A skipped slot keeps the task that it was skipped for: that one still runs.
-    let task = if state == RunState::Skipped { record.followup.last.take().and_then(|last| last.task) } else { task };
-    (record.followup.last, record.last_due) = (Some(Last { task, ..last }), Some(slot));
-    vec![row, event(record, kind, data)]
-}
-
-fn event(record: &FollowupRecord, kind: EventType, data: Data) -> Change {
-    Change::Event(Draft { session: Some(record.followup.session.clone()), task: None, kind, data })
 }

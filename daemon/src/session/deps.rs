@@ -101,6 +101,10 @@ impl Deps {
 
     /// Ends the daemon because the store does not serve any more.
     pub fn store_failed(&self, error: &StoreError) -> RpcError {
+        if matches!(error, StoreError::Damaged(_)) {
+            tracing::error!(%error, "a record cannot be read; what needs it does not go on, all else does");
+            return unavailable(error);
+        }
         tracing::error!(%error, "the store failed; the daemon ends");
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
         self.shutdown.begin(std::time::Duration::ZERO);

@@ -122,22 +122,18 @@ pub fn queue(deps: &Deps, id: &SessionId) -> Result<Queue, RpcError> {
 pub type Counts = BTreeMap<String, u64>;
 
 /// Returns how many sessions, and how many tasks, are in each state.
-pub fn counts(deps: &Deps) -> Result<(Counts, Counts), RpcError> {
+pub fn counts(deps: &Deps) -> (Counts, Counts) {
     let (mut sessions, mut tasks) = (Counts::new(), Counts::new());
     // Record by record: a long look must not keep the writer waiting.
     for id in deps.store.ids_backwards(&Key::all(b's'), None) {
-        let record: Option<SessionRecord> =
-            deps.store.get(&Key::session(&SessionId(id))).map_err(|error| unavailable(&error))?;
-        if let Some(record) = record {
+        if let Ok(Some(record)) = deps.store.get::<SessionRecord>(&Key::session(&SessionId(id))) {
             *sessions.entry(record.session.state.to_string()).or_insert(0) += 1;
         }
     }
     for id in deps.store.ids_backwards(&Key::all(b't'), None) {
-        let record: Option<TaskRecord> =
-            deps.store.get(&Key::task(&TaskId(id))).map_err(|error| unavailable(&error))?;
-        if let Some(record) = record {
+        if let Ok(Some(record)) = deps.store.get::<TaskRecord>(&Key::task(&TaskId(id))) {
             *tasks.entry(record.task.state.to_string()).or_insert(0) += 1;
         }
     }
-    Ok((sessions, tasks))
+    (sessions, tasks)
 }

@@ -48,13 +48,12 @@ impl Registry {
     /// Reads the sessions of the store; [`Registry::wake`] then takes up their work.
     pub fn load(deps: Arc<Deps>) -> Result<Self, StoreError> {
         let registry = Self { deps, index: Arc::default(), admin: rustix::process::geteuid().as_raw() };
-        let mut after: Option<Key> = None;
-        loop {
-            let page: Vec<SessionRecord> = registry.deps.store.scan(&Key::all(b's'), after.as_ref(), 256)?;
-            let Some(last) = page.last() else { break };
-            after = Some(Key::session(&last.session.id));
-            for record in &page {
-                registry.note(&record.session);
+        let store = &registry.deps.store;
+        for id in store.ids_backwards(&Key::all(b's'), None) {
+            match store.get::<SessionRecord>(&Key::session(&SessionId(id))) {
+                Ok(record) => record.iter().for_each(|record| registry.note(&record.session)),
+                Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "a session is left out"),
+                Err(error) => return Err(error),
             }
         }
         Ok(registry)
@@ -66,10 +65,10 @@ impl Registry {
     }
 
     /// Wakes every session that had something to do when the daemon ended.
-    pub async fn wake(&self) -> Result<(), StoreError> {
+    pub async fn wake(&self) {
         let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
         for id in ids {
-            let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id))?;
+            let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id)).ok().flatten();
             let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
             let work = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
             if work || record.is_some_and(|record| busy(record.session.state)) {
@@ -77,7 +76,6 @@ impl Registry {
                 drop(self.send(&id, Command::Wake).await);
             }
         }
-        Ok(())
     }
 
     /// Tells whether `uid` may see everybody's sessions and end the daemon.

@@ -1,8 +1,9 @@
 //! Reading: records by key and by range, straight from sled's memory.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
-use nano_protocol::event::{Event, EventType};
+use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::SessionId;
 use nano_protocol::message::Message;
 use serde::de::DeserializeOwned;
@@ -11,11 +12,19 @@ use serde_json::json;
 use super::writer::{piece_count, piece_key};
 use super::{Key, Store, StoreError};
 
+/// A page of events ends behind so many bytes.
+const EVENT_BYTES: usize = 1024 * 1024;
+
 impl Store {
     /// Returns the record at `key`, if there is one.
     pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
         let _gate = self.gate.read();
-        let Some(head) = self.db.get(&key.0).map_err(|why| StoreError::Damaged(why.to_string()))? else {
+        self.at(key)
+    }
+
+    /// Like [`Store::get`], for who holds the gate: to take it twice is to wait for oneself.
+    fn at<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
+        let Some(head) = self.db.get(&key.0).map_err(|why| failed(&why))? else {
             return Ok(None);
         };
         self.decode(&key.0, &head).map(Some)
@@ -28,17 +37,27 @@ impl Store {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<T>, StoreError> {
-        let from = after.map_or(Bound::Included(prefix.0.clone()), |key| Bound::Excluded(key.0.clone()));
         let _gate = self.gate.read();
-        let inside = self.db.range::<Vec<u8>, _>((from, Bound::Unbounded));
+        let inside = self.range(prefix, after);
         inside
-            .take_while(|entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix.0)))
             .take(limit)
             .map(|entry| {
-                let (key, head) = entry.map_err(|why| StoreError::Damaged(why.to_string()))?;
+                let (key, head) = entry?;
                 self.decode(&key, &head)
             })
             .collect()
+    }
+
+    fn range(
+        &self,
+        prefix: &Key,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> + use<> {
+        let prefix = prefix.0.clone();
+        let from = after.map_or(Bound::Included(prefix.clone()), |key| Bound::Excluded(key.0.clone()));
+        let inside = self.db.range::<Vec<u8>, _>((from, Bound::Unbounded));
+        let inside = inside.map(|entry| entry.map_err(|why| failed(&why)));
+        inside.take_while(move |entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
     }
 
     /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; a record that is not durable
@@ -56,18 +75,36 @@ impl Store {
         self.scan(&Key::below(b'm', &session.0), Some(&Key::message(session, after)), limit)
     }
 
-    /// Returns the events with a number above `after`, at most `limit`, whole.
+    /// Returns the events with a number above `after`, whole: at most `limit`, and fewer where they are large.
+    /// One that cannot be read is passed over, and named in the log.
     pub fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let mut events: Vec<Event> = self.scan(&Key::all(b'e'), Some(&Key::event(after)), limit)?;
-        for event in &mut events {
-            let (EventType::MessageAdded, Some(session), Some(seq)) = (event.kind, &event.session, event.seq) else {
-                continue;
-            };
-            // A message that is gone went with its deleted session.
-            let message: Option<Message> = self.get(&Key::message(session, seq))?;
-            event.data = json!({ "message": message });
+        let _gate = self.gate.read();
+        let prefix = Key::all(b'e');
+        let inside = self.range(&prefix, Some(&Key::event(after)));
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        for entry in inside.take(limit) {
+            let (key, head) = entry?;
+            match self.whole(&key, &head).and_then(|text| Ok((self.event(&text)?, text.len()))) {
+                Ok((event, length)) => {
+                    bytes += length + event.data.pointer("/message/content").and_then(Data::as_str).map_or(0, str::len);
+                    events.push(event);
+                }
+                Err(error) => tracing::error!(%error, "an event is passed over"),
+            }
+            if bytes > EVENT_BYTES {
+                break;
+            }
         }
         Ok(events)
+    }
+
+    fn event(&self, text: &[u8]) -> Result<Event, StoreError> {
+        let mut event: Event = serde_json::from_slice(text).map_err(|why| StoreError::Damaged(why.to_string()))?;
+        if let (EventType::MessageAdded, Some(session), Some(seq)) = (event.kind, &event.session, event.seq) {
+            let message: Option<Message> = self.at(&Key::message(session, seq))?;
+            event.data = json!({ "message": message });
+        }
+        Ok(event)
     }
 
     /// Returns the size of the store on disk in bytes.
@@ -76,22 +113,30 @@ impl Store {
     }
 
     fn decode<T: DeserializeOwned>(&self, key: &[u8], head: &[u8]) -> Result<T, StoreError> {
-        let damaged =
-            |why: &str| StoreError::Damaged(format!("{}: {why}", String::from_utf8_lossy(key).escape_debug()));
-        let whole;
-        let value = if let Some(value) = head.strip_prefix(b"=") {
-            value
-        } else {
-            let count = piece_count(head).ok_or_else(|| damaged("its head is unreadable"))?;
-            let mut joined = Vec::new();
-            for n in 0..count {
-                let piece =
-                    self.db.get(piece_key(key, n)).ok().flatten().ok_or_else(|| damaged("a piece is missing"))?;
-                joined.extend_from_slice(&piece);
-            }
-            whole = joined;
-            &whole
-        };
-        serde_json::from_slice(value).map_err(|why| damaged(&why.to_string()))
+        let text = self.whole(key, head)?;
+        serde_json::from_slice(&text).map_err(|why| damaged(key, &why.to_string()))
     }
+
+    /// Returns a value, joined where it was cut.
+    fn whole<'a>(&self, key: &[u8], head: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
+        if let Some(value) = head.strip_prefix(b"=") {
+            return Ok(Cow::Borrowed(value));
+        }
+        let count = piece_count(head).ok_or_else(|| damaged(key, "its head is unreadable"))?;
+        let mut joined = Vec::new();
+        for n in 0..count {
+            let piece = self.db.get(piece_key(key, n)).map_err(|why| failed(&why))?;
+            joined.extend_from_slice(&piece.ok_or_else(|| damaged(key, "a piece is missing"))?);
+        }
+        Ok(Cow::Owned(joined))
+    }
+}
+
+fn damaged(key: &[u8], why: &str) -> StoreError {
+    StoreError::Damaged(format!("{}: {why}", String::from_utf8_lossy(key).escape_debug()))
+}
+
+/// An error of sled itself concerns the store as a whole.
+fn failed(why: &sled::Error) -> StoreError {
+    StoreError::Failed(why.to_string().replace('\n', " "))
 }
