@@ -53,7 +53,7 @@ use sandbox::local::LocalBooter;
 use sandbox::none::NoneBooter;
 use schedule::scheduler::Scheduler;
 use session::deps::Deps;
-use session::event_log::EventLog;
+use session::event_log::{self, EventLog};
 use session::registry::Registry;
 use shutdown::Shutdown;
 use store::{Store, StoreError};
@@ -80,6 +80,27 @@ pub enum RunError {
 
 /// The socket of the system service: those in the group `nanod` may connect to it.
 const SYSTEM_SOCKET: &str = "/run/nanod/nanod.sock";
+
+/// Checks what only the assembled daemon can know of a configuration: cassettes, tool names, the log filter, the group.
+pub fn check(config: &Config) -> Result<(), String> {
+    Catalog::new(&config.models).map_err(|why| why.to_string())?;
+    telemetry::filter(&config.daemon.log)?;
+    let all = tools::registry::registry();
+    for (name, agent) in &config.agents {
+        let unknown = tools::set::unknown_names(&all, agent.tools.as_deref().unwrap_or_default());
+        // Servers of tools are asked when a session begins.
+        if let Some(tool) = unknown.iter().find(|tool| !tool.starts_with("mcp__")) {
+            let names: Vec<&str> = all.iter().map(|tool| tool.spec().name).collect();
+            return Err(format!("agents.{name}: unknown tool \"{tool}\"; there is {}", names.join(", ")));
+        }
+    }
+    match &config.daemon.socket_group {
+        Some(group) if rpc::listener::group_id(group).is_none() => {
+            Err(format!("daemon.socket_group: no group {group}"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What the daemon is started with.
 pub struct Start {
@@ -137,6 +158,8 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     registry.wake().await;
     shutdown.spawn("scheduler", scheduler.run());
+    let (store, clock, keep) = (deps.store.clone(), deps.clock.clone(), deps.config.daemon.keep_events);
+    shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
     shutdown.stopping().cancelled().await;
     tracing::info!(?drain, "going down");
     shutdown.ended(Duration::from_secs(5)).await;

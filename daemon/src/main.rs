@@ -46,6 +46,9 @@ fn main() -> ExitCode {
         Ok(configured) => configured,
         Err(error) => return complain(&error.to_string(), EX_CONFIG),
     };
+    if let Err(why) = nanod::check(&config) {
+        return complain(&format!("{}: {why}", places.config.display()), EX_CONFIG);
+    }
     if arguments.check_config {
         return ExitCode::SUCCESS;
     }

@@ -2,16 +2,27 @@
 
 use std::io;
 
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Starts logging what `filter` lets through; a filter that is none is an error in words.
-pub fn start(filter: &str, journald: bool) -> Result<(), String> {
-    let filter = EnvFilter::try_new(filter).map_err(|why| format!("log = {filter:?}: {why}"))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+/// Reads a filter: levels, alone or as `target=level`, with commas between.
+pub fn filter(text: &str) -> Result<EnvFilter, String> {
+    let wrong =
+        || format!("daemon.log: \"{text}\" is no filter; give error, warn, info, debug, trace, or such as nanod=debug");
+    let level = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    if !text.split(',').all(level) {
+        return Err(wrong());
+    }
+    EnvFilter::try_new(text).map_err(|_| wrong())
+}
+
+/// Starts logging what the filter lets through; one that is none is an error in words.
+pub fn start(text: &str, journald: bool) -> Result<(), String> {
+    let lines = tracing_subscriber::fmt().with_env_filter(filter(text)?).with_writer(io::stderr);
     let started = if journald {
         lines.with_ansi(false).event_format(Journald).try_init()
     } else {

@@ -192,7 +192,7 @@ async fn cancel_ends_everything() {
         w.context.cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(running, cancel);
-    assert_eq!(outcome, ToolOutcome::Stopped("so far\n[stopped: the call was cancelled]".into()));
+    assert_eq!(outcome, ToolOutcome::Stopped("so far\n[stopped before it ended]".into()));
     assert_eq!(alive(&mark), 0);
 }
 

@@ -58,6 +58,9 @@ id!(
     ProcessId, "prc_"
 );
 
+const PREFIXES: [&str; 6] =
+    [SessionId::PREFIX, TaskId::PREFIX, MessageId::PREFIX, FollowupId::PREFIX, ApprovalId::PREFIX, ProcessId::PREFIX];
+
 /// A session as a person writes it: its id, an unambiguous prefix of the id, or its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -74,7 +77,7 @@ impl From<&SessionId> for SessionRef {
 /// Tells whether `name` may name a session: `[A-Za-z0-9._-]{1,64}` and not like an id.
 pub fn is_session_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with(SessionId::PREFIX)
+    (1..=64).contains(&name.len()) && name.chars().all(plain) && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -86,7 +89,7 @@ mod tests {
         for good in ["a", "my.app_1-x", "..", &"x".repeat(64)] {
             assert!(is_session_name(good), "{good}");
         }
-        for bad in ["", "a b", "ä", "ses_1", "a/b", &"x".repeat(65)] {
+        for bad in ["", "a b", "ä", "ses_1", "tsk_1", "prc_x", "a/b", &"x".repeat(65)] {
             assert!(!is_session_name(bad), "{bad}");
         }
     }

@@ -27,7 +27,7 @@ impl Serve for SessionCreate {
         let key = params.idempotency_key.clone();
         let store = &server.deps().store;
         match server.keys.look_up(store, caller.uid, "session.create", key.as_deref(), &params).await? {
-            Known::Fresh(keyed, _guard) => opening::open(&server.registry, caller.uid, params, false, keyed).await,
+            Known::Fresh(keyed, _guard) => opening::open(&server.registry, caller.uid, params, keyed).await,
             Known::Before(id) => {
                 Ok(reading::record(server.deps(), &SessionId(id.as_str().unwrap_or_default().to_owned()))?.session)
             }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::id::TaskId;
 use nano_protocol::method::{TaskCancel, TaskGet, TaskList, TaskResume, TaskSubmit, TaskWait};
-use nano_protocol::session::CreateParams;
 use nano_protocol::task::{Origin, SubmitParams, Task, TaskListParams, TaskParams, TaskState, Tasks, WaitParams};
 
 use super::dispatch::Serve;
@@ -48,13 +47,6 @@ impl Serve for TaskSubmit {
                 return Ok(Task { replayed: true, ..task });
             }
         };
-        let session = if let Some(session) = params.session {
-            server.registry.find(caller.uid, &session)?
-        } else {
-            let create: CreateParams = params.create.unwrap_or_default();
-            let lone = create.name.is_none();
-            opening::open(&server.registry, caller.uid, create, lone, None).await?.id
-        };
         let submission = Submission {
             id: TaskId::from_ulid(&server.deps().clock.ulid()),
             origin: Origin::User,
@@ -65,6 +57,11 @@ impl Serve for TaskSubmit {
             keyed,
             with: Vec::new(),
         };
+        let Some(session) = params.session else {
+            let create = params.create.unwrap_or_default();
+            return opening::open_with_task(&server.registry, caller.uid, create, submission).await;
+        };
+        let session = server.registry.find(caller.uid, &session)?;
         server.registry.ask(&session, |reply| Command::Submit(Box::new(submission), reply)).await
     }
 }

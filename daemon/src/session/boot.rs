@@ -31,9 +31,10 @@ pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
     let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
     let (kind, booted) = (session.booter.as_str(), session.booted);
     let machine = Machine { kind, booted, capabilities: &capabilities, lacking: &lacking };
+    let gone = deps.agent_is_gone(&session.agent);
     let choice = Choice {
         mode: session.tool_mode,
-        tools: session.tools.as_deref(),
+        tools: if gone { Some(&[]) } else { session.tools.as_deref() },
         enable_exec: agent.enable_exec,
         enable_followup: agent.enable_followup,
         skills_offered: false,
@@ -74,7 +75,10 @@ impl Actor {
             std::fs::create_dir_all(path).map_err(|why| SandboxError::io(path, why))?;
         }
         // Opened anew for each call: a workspace that was moved away or replaced is seen.
-        Workspace::open(path, restrict).map(Arc::new).map_err(|why| SandboxError::io(path, why))
+        let workspace = Workspace::open(path, restrict).map_err(|why| SandboxError::io(path, why))?;
+        // A result that was too long names a file there.
+        let spill = self.deps.spill(&self.record.session.id);
+        Ok(Arc::new(workspace.with_readable(vec![spill])))
     }
 
     /// Boots the computer, or takes it up again after a restart, unless that is under way.

@@ -48,6 +48,11 @@ pub struct Deps {
 }
 
 impl Deps {
+    /// Tells whether the profile has gone from the config: its sessions must not get another one's rights.
+    pub fn agent_is_gone(&self, name: &str) -> bool {
+        !self.config.agents.contains_key(name)
+    }
+
     /// Returns the agent profile, or the default one where it has gone from the config.
     pub fn agent(&self, name: &str) -> AgentConfig {
         let agents = &self.config.agents;

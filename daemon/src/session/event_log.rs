@@ -5,13 +5,51 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::time::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
-use crate::store::{Store, StoreError};
+use crate::clock::Clock;
+use crate::store::{Change, Commit, Key, Store, StoreError};
+
+/// How often old events are looked for.
+const PRUNE: Duration = Duration::from_secs(6 * 3600);
+
+/// Removes events that are older than the config keeps them, now and then until the daemon goes down.
+pub async fn keep_short(store: Store, clock: Clock, keep: Duration, stopping: CancellationToken) {
+    let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+    loop {
+        let oldest = Timestamp(clock.now().0.saturating_sub(keep));
+        match prune(&store, oldest).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "old events were removed"),
+            Err(error) => return tracing::error!(%error, "old events cannot be removed"),
+        }
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(PRUNE) => {}
+        }
+    }
+}
+
+async fn prune(store: &Store, oldest: Timestamp) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    loop {
+        let page = store.events(0, 256)?;
+        let old = page.iter().take_while(|event| event.at < oldest).filter_map(|event| event.seq);
+        let changes: Vec<Change> = old.map(|seq| Change::Delete(Key::event(seq))).collect();
+        if changes.is_empty() {
+            return Ok(removed);
+        }
+        removed += changes.len();
+        store.commit(Commit { owner: None, changes }).await?;
+    }
+}
 
 /// How many bytes of events stay in memory.
 const RING_BYTES: usize = 4 * 1024 * 1024;
@@ -90,6 +128,14 @@ impl EventLog {
             }
         });
         self.inner.head.send_replace(last);
+    }
+
+    /// Forgets the events of a session that is being deleted.
+    pub fn forget(&self, session: &SessionId) {
+        self.ring(|ring| {
+            ring.events.retain(|event| event.session.as_ref() != Some(session));
+            ring.bytes = ring.events.iter().map(|event| event.json.get().len()).sum();
+        });
     }
 
     /// Sends a piece of a reply or of output to who listens now.

@@ -44,8 +44,11 @@ impl KeyLocks {
         }
         let place = Key::idempotency(uid, method, key);
         let guard = self.lock(format!("{uid}/{method}/{key}").into_bytes()).await;
-        let text = serde_json::to_vec(params).unwrap_or_default();
-        let params = format!("{:x}", Sha256::digest(&text));
+        // The order of members says nothing.
+        let mut params = serde_json::to_value(params).unwrap_or_default();
+        params.sort_all_objects();
+        let text = params.to_string();
+        let params = format!("{:x}", Sha256::digest(text));
         match store.get::<KeyRecord>(&place).map_err(|error| unavailable(&error))? {
             None => Ok(Known::Fresh(Some(Keyed { key: place, params }), Some(guard))),
             Some(record) if record.params == params => Ok(Known::Before(record.answer)),

@@ -18,7 +18,7 @@ impl Actor {
         match effect {
             Effect::Begin(task) => self.write_begin(task, changes),
             Effect::TurnBegin => self.write_turn(EventType::TurnStarted, changes),
-            Effect::Open => self.write_first_message(changes),
+            Effect::Open => self.write_first_message(None, changes),
             Effect::Inject(messages) => self.write_injected(messages, changes),
             Effect::KeepReply => self.write_reply(changes),
             Effect::Start(call) => self.write_start(*call, changes),
@@ -53,6 +53,11 @@ impl Actor {
         changes.push(Change::task(record));
         let data = json!({"task": record.task});
         changes.push(self.task_event(EventType::TaskStarted, task, data));
+        let spoken = self.transcript.iter().any(|message| message.task == *task);
+        if spoken && self.transcript.last().is_some_and(|message| message.task != *task) {
+            // Others came in between: the model has to hear again what this one is about.
+            self.write_first_message(Some("taken up again"), changes);
+        }
     }
 
     fn write_turn(&self, kind: EventType, changes: &mut Vec<Change>) {
@@ -71,10 +76,10 @@ impl Actor {
         self.transcript.push(message);
     }
 
-    fn write_first_message(&mut self, changes: &mut Vec<Change>) {
+    fn write_first_message(&mut self, again: Option<&str>, changes: &mut Vec<Change>) {
         let Some(record) = self.turn_record().cloned() else { return };
         let role = transcript::first_role(record.task.origin);
-        let (source, metadata) = (record.source, record.task.metadata);
+        let (source, metadata) = (again.map(str::to_owned).or(record.source), record.task.metadata);
         let with = |message: &mut Message| {
             message.source = source;
             message.metadata = (!metadata.is_empty()).then_some(metadata);

@@ -3,36 +3,60 @@
 use std::path::{Path, PathBuf};
 
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
 use nano_protocol::id::{SessionId, is_session_name};
 use nano_protocol::session::{CreateParams, Session, SessionState};
-use nano_protocol::task::Usage;
+use nano_protocol::task::{Task, Usage};
 use serde_json::json;
 
-use super::admission::Keyed;
+use super::actor::Command;
+use super::admission::{self, Keyed, Submission};
 use super::deps::Deps;
 use super::registry::Registry;
 use crate::config::AgentConfig;
+use crate::store::Change;
 use crate::store::record::SessionRecord;
 use crate::tools::set;
 
-/// Opens a session for `uid`; `lone`: for one task, so its computer is given back when that has ended.
+/// Opens a session for `uid`.
 pub async fn open(
     registry: &Registry,
     uid: u32,
     params: CreateParams,
-    lone: bool,
     keyed: Option<Keyed>,
 ) -> Result<Session, RpcError> {
     let id = SessionId::from_ulid(&registry.deps().clock.ulid());
-    let record = new_record(registry.deps(), uid, id, params, lone)?;
+    let record = new_record(registry.deps(), uid, id, params, false)?;
     let with = keyed.map(|keyed| keyed.record(json!(record.session.id), record.session.created_at));
-    Ok(registry.create(record, with.into_iter().collect()).await?.session)
+    let session = record.session.clone();
+    registry.create(record, with.into_iter().collect()).await?;
+    Ok(session)
+}
+
+/// Opens a session together with its first task: both are there, or neither.
+pub async fn open_with_task(
+    registry: &Registry,
+    uid: u32,
+    params: CreateParams,
+    submission: Submission,
+) -> Result<Task, RpcError> {
+    let id = SessionId::from_ulid(&registry.deps().clock.ulid());
+    let lone = params.name.is_none();
+    let mut record = new_record(registry.deps(), uid, id.clone(), params, lone)?;
+    record.session.state = SessionState::Running;
+    let (task, mut with) = admission::task_record(submission, &record.session, record.session.created_at);
+    with.insert(0, Change::Queued(Box::new(task.clone())));
+    let receipt = registry.create(record, with).await?;
+    let seq = receipt.iter().find(|event| event.kind == EventType::TaskQueued).and_then(|event| event.seq);
+    registry.send(&id, Command::Wake).await?;
+    Ok(Task { seq: seq.unwrap_or_default(), ..task.task })
 }
 
 fn invalid(why: String) -> RpcError {
     RpcError::new(ErrorKind::InvalidParams, why)
 }
 
+/// Makes the record; `lone`: for one task, so its computer is given back when that has ended.
 fn new_record(
     deps: &Deps,
     uid: u32,

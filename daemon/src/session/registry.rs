@@ -18,7 +18,7 @@ use super::actor::{Command, Reply};
 use super::deps::Deps;
 use super::restore::restore;
 use crate::store::record::SessionRecord;
-use crate::store::{Change, Commit, Key, StoreError};
+use crate::store::{Change, Commit, Key, Receipt, StoreError};
 
 /// How many commands may wait for an actor; more wait at the socket.
 const INBOX: usize = 256;
@@ -117,12 +117,12 @@ impl Registry {
     }
 
     /// Reserves the name and records a new session with `with`.
-    pub async fn create(&self, mut record: SessionRecord, with: Vec<Change>) -> Result<SessionRecord, RpcError> {
+    pub async fn create(&self, mut record: SessionRecord, with: Vec<Change>) -> Result<Receipt, RpcError> {
         let session = &record.session;
         if let Some(name) = &session.name {
             let mut index = self.lock();
-            if let Some(id) = index.names.get(name) {
-                let message = format!("the name {name} is taken by session {id}");
+            if index.names.contains_key(name) {
+                let message = format!("the name {name} is taken by an open session");
                 return Err(RpcError::new(ErrorKind::Conflict, message).hint("use another name, or close that session"));
             }
             index.names.insert(name.clone(), session.id.clone());
@@ -138,12 +138,12 @@ impl Registry {
         };
         let changes = [vec![Change::session(&record), Change::Event(created)], with].concat();
         let commit = self.deps.store.commit(Commit { owner: Some(session.owner), changes }).await;
-        if let Err(error) = commit {
+        if commit.is_err() {
             session.name.iter().for_each(|name| drop(self.lock().names.remove(name)));
-            return Err(self.deps.store_failed(&error));
         }
+        let receipt = commit.map_err(|error| self.deps.store_failed(&error))?;
         self.note(session);
-        Ok(record)
+        Ok(receipt)
     }
 
     /// Removes a session that is closed, with all that it had.
@@ -153,6 +153,9 @@ impl Registry {
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowc".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.push(Change::Delete(Key::session(id)));
+        let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
+        changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
+        self.deps.events.forget(id);
         let commit = Commit { owner: None, changes };
         self.deps.store.commit(commit).await.map_err(|error| self.deps.store_failed(&error))?;
         self.lock().sessions.remove(id);

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use nano_protocol::event::Data;
 use nano_protocol::message::{Message, NotRun, Role, ToolCall};
 use nano_protocol::task::Origin;
 
@@ -75,7 +76,7 @@ pub fn fingerprint(call: &ToolCall, result: &str) -> u64 {
     let result = result.split(REPEATED).next().unwrap_or(result);
     let mut hasher = DefaultHasher::new();
     // The order of members says nothing.
-    let mut arguments = serde_json::Value::Object(call.arguments.clone());
+    let mut arguments = Data::Object(call.arguments.clone());
     arguments.sort_all_objects();
     let arguments = arguments.to_string();
     (&call.name, arguments, &call.arguments_raw, result).hash(&mut hasher);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nano_protocol::MAX_CONTENT;
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::message::Role;
@@ -18,6 +19,9 @@ use crate::model::catalog::Catalog;
 use crate::model::{Answer, Class, Delta, Finish, ProviderError, Request, retry};
 use crate::store::record::Draft;
 use crate::store::{Change, Commit, StoreError};
+
+/// How much of malformed arguments is kept.
+const RAW: usize = 4096;
 
 impl Actor {
     /// Starts the model call of the turn that was just recorded.
@@ -41,6 +45,7 @@ impl Actor {
             session: self.record.session.id.clone(),
             task: self.turn_task.clone(),
             model: self.record.session.model.clone(),
+            agent: self.record.session.agent.clone(),
             partial: self.partial.clone(),
             request,
         };
@@ -66,7 +71,7 @@ impl Actor {
                 return self.feed(Input::ModelFailed).await;
             }
         };
-        let answer = self.priced(answer);
+        let answer = self.priced(bounded(answer));
         let toolset = self.offered();
         let reply = Reply {
             calls: answer
@@ -111,11 +116,25 @@ impl Actor {
     }
 }
 
+/// Cuts what is longer than a message may be.
+fn bounded(mut answer: Answer) -> Answer {
+    if answer.text.len() > MAX_CONTENT {
+        let note = format!("\n[cut: the reply had {} bytes]", answer.text.len());
+        answer.text.truncate(answer.text.floor_char_boundary(MAX_CONTENT - note.len()));
+        answer.text.push_str(&note);
+    }
+    for raw in answer.calls.iter_mut().filter_map(|call| call.arguments_raw.as_mut()) {
+        raw.truncate(raw.floor_char_boundary(RAW));
+    }
+    answer
+}
+
 struct ModelCall {
     deps: Arc<Deps>,
     session: SessionId,
     task: Option<TaskId>,
     model: String,
+    agent: String,
     partial: Arc<Mutex<String>>,
     request: Request,
 }
@@ -123,6 +142,10 @@ struct ModelCall {
 impl ModelCall {
     /// Asks the model, again where that may help, then its fallbacks.
     async fn make(&self) -> Result<Answer, ProviderError> {
+        if self.deps.agent_is_gone(&self.agent) {
+            let message = format!("agent {} is not configured any more; add [agents.{0}] again", self.agent);
+            return Err(ProviderError { class: Class::Permanent, message, retry_after: None });
+        }
         let models = self.deps.models();
         let mut last = None;
         for name in models.chain(&self.model) {

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::SessionId;
 use nano_protocol::message::Message;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -14,6 +15,13 @@ use super::{Key, Store, StoreError};
 
 /// A page of events ends behind so many bytes.
 const EVENT_BYTES: usize = 1024 * 1024;
+
+/// As much of an event as tells whose it is.
+#[derive(Deserialize)]
+struct Whose {
+    seq: u64,
+    session: Option<SessionId>,
+}
 
 impl Store {
     /// Returns the record at `key`, if there is one.
@@ -96,6 +104,18 @@ impl Store {
             }
         }
         Ok(events)
+    }
+
+    /// Returns the numbers of a session's events.
+    pub fn event_numbers_of(&self, session: &SessionId) -> Result<Vec<u64>, StoreError> {
+        let mut numbers = Vec::new();
+        for entry in self.range(&Key::all(b'e'), None) {
+            let (key, head) = entry?;
+            // One that cannot be read belongs to nobody.
+            let whose: Option<Whose> = self.decode(&key, &head).ok();
+            numbers.extend(whose.filter(|whose| whose.session.as_ref() == Some(session)).map(|whose| whose.seq));
+        }
+        Ok(numbers)
     }
 
     fn event(&self, text: &[u8]) -> Result<Event, StoreError> {
