@@ -123,7 +123,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         let events = events.clone();
         move |fresh: &[_]| events.publish(fresh)
     };
-    let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish))?;
+    let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish)).await?;
     events.start(store.opened().head);
     let clock = Clock::default();
     let started_at = clock.now();
@@ -158,6 +158,8 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     registry.wake().await;
     shutdown.spawn("scheduler", scheduler.run());
+    let watched = deps.clone();
+    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
     let (store, clock, keep) = (deps.store.clone(), deps.clock.clone(), deps.config.daemon.keep_events);
     shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
     shutdown.stopping().cancelled().await;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use nanod::config::env::Env;
@@ -97,7 +98,8 @@ async fn serve(start: Start) -> Result<(), RunError> {
         let [Ok(mut term), Ok(mut int), Ok(mut hangup)] = signals else {
             return tracing::error!("signals cannot be caught");
         };
-        loop {
+        // Who asks twice does not want to wait.
+        for drain in [drain, Duration::ZERO] {
             tokio::select! {
                 _ = term.recv() => {}
                 _ = int.recv() => {}

@@ -14,11 +14,8 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Begins the end: nothing new starts; after `drain` what still runs is cut.
+    /// Begins the end: nothing new starts; after `drain` what still runs is cut. The shortest drain counts.
     pub fn begin(&self, drain: Duration) {
-        if self.stopping.is_cancelled() {
-            return;
-        }
         self.stopping.cancel();
         let cutting = self.cutting.clone();
         self.tracker.close();

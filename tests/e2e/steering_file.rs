@@ -159,7 +159,7 @@ fn an_old_file_a_link_and_one_that_others_may_write_are_not_taken() {
     let daemon = Daemon::start(&server);
     let file = daemon.workspace().join(".steering.jsonl");
     fs::write(&file, "{\"content\":\"old\"}\n").expect("a file");
-    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    let hour_ago = SystemTime::now() - Duration::from_hours(1);
     OpenOptions::new().write(true).open(&file).and_then(|file| file.set_modified(hour_ago)).expect("an old file");
     let mut client = daemon.client();
     let session = daemon.session(&mut client);

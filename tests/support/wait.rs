@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long anything may take before the test fails; generous, for a busy machine.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Asks `probe` until it has something, and fails naming `what` when the deadline has passed.
 pub fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {

@@ -263,7 +263,7 @@ impl Default for DaemonConfig {
             drain: Duration::from_secs(20),
             workspaces: Vec::new(),
             time_zone: "UTC".to_owned(),
-            keep_events: Duration::from_secs(30 * 24 * 60 * 60),
+            keep_events: Duration::from_hours(720),
             socket_group: None,
         }
     }
@@ -282,7 +282,7 @@ impl Default for AgentConfig {
             max_turns: 20,
             timeout: None,
             exec_timeout: Duration::from_secs(30),
-            exec_timeout_max: Duration::from_secs(10 * 60),
+            exec_timeout_max: Duration::from_mins(10),
             enable_exec: true,
             enable_steering: true,
             enable_followup: false,

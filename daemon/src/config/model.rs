@@ -10,7 +10,7 @@ use super::{Api, ModelConfig};
 const KEYS: &str = "api base_url model api_key api_key_env api_key_file context_window max_output stream idle_timeout \
                     price_input price_output fallback cassette";
 const OPENAI: &str = "https://api.openai.com/v1";
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Numbers that stay exact in every client that reads JSON numbers as doubles.
 const WHOLE: u64 = 1 << 53;
 

@@ -59,6 +59,14 @@ impl Response {
     }
 }
 
+/// Returns an address as anybody may see it: without a user, a password or a query, which may be keys.
+pub fn shown(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else { return "(not an address)".into() };
+    let hidden = url.set_username("").and_then(|()| url.set_password(None));
+    url.set_query(None);
+    if hidden.is_err() { "(hidden)".into() } else { url.to_string() }
+}
+
 /// Asks for `url`.
 pub async fn get(url: &str) -> Result<Response, HttpError> {
     let url = parse(url)?;

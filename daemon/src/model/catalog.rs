@@ -89,7 +89,7 @@ impl Catalog {
             name: config.name.clone(),
             api: if is_server { "openai" } else { "replay" }.to_owned(),
             model: is_server.then(|| config.model.clone()),
-            base_url: is_server.then(|| config.base_url.clone()),
+            base_url: is_server.then(|| crate::http::shown(&config.base_url)),
             default: self.default.as_ref() == Some(&config.name),
             source: config.source.clone(),
             note: None,

@@ -17,7 +17,7 @@ pub const LOCAL: [(&str, &str); 2] =
 const OPENAI: &str = "https://api.openai.com/v1";
 /// Not asked for at the start, so that a start needs no network.
 const OPENAI_MODEL: &str = "gpt-4.1-mini";
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// For the whole question to a local server.
 const PROBE: Duration = Duration::from_millis(500);
 const MAX_LIST: usize = 1024 * 1024;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Class, ProviderError};
 
 /// The longest wait that a server may ask for and get.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_WAIT: Duration = Duration::from_mins(1);
 
 const MAX_RETRIES: u32 = 4;
 const BASE: Duration = Duration::from_millis(500);

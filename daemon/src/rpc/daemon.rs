@@ -33,7 +33,10 @@ impl Serve for DaemonStatus {
     async fn serve(server: &Server, _: &Caller, _: Nothing) -> Result<Status, RpcError> {
         let deps = server.deps();
         let now = deps.clock.now();
-        let (sessions, tasks) = reading::counts(deps);
+        let counted = deps.clone();
+        // It reads every record: not on a thread that serves others.
+        let counted = tokio::task::spawn_blocking(move || reading::counts(&counted)).await;
+        let (sessions, tasks) = counted.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?;
         let (active, next) = server.scheduler.brief();
         Ok(Status {
             version: VERSION.into(),

@@ -53,9 +53,11 @@ impl Serve for EventsSubscribe {
         let reader = Reader { deps: server.deps().clone(), connection, number, filter, after };
         tokio::spawn(async move {
             // The answer goes first.
+            let (connection, number) = (reader.connection.clone(), reader.number);
             if started.await.is_ok() {
                 reader.run(end, deltas).await;
             }
+            Connection::lock(&connection.subscriptions).remove(&number);
         });
         Ok(Subscribed { subscription: number, head_seq })
     }
@@ -84,7 +86,8 @@ impl Filter {
         self.session.as_ref().is_none_or(|session| event.session.as_ref() == Some(session))
             && self.task.as_ref().is_none_or(|task| event.task.as_ref().is_some_and(|one| one.0 == *task))
             && self.types.as_ref().is_none_or(|types| types.contains(&event.kind))
-            && event.session.as_ref().map_or(self.registry.is_admin(self.uid), visible)
+            // Who may see the session it is bound to was asked at the beginning: its last events outlive it.
+            && (self.session.is_some() || event.session.as_ref().map_or(self.registry.is_admin(self.uid), visible))
     }
 }
 

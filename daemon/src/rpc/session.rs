@@ -63,11 +63,13 @@ impl Serve for SessionDelete {
         let session = server.registry.ask(&id, Command::Close).await?;
         server.registry.delete(&id).await?;
         let left = [server.deps().spill(&id), server.deps().own_workspace(id.as_str())];
-        for folder in left.iter().filter(|folder| folder.exists()) {
-            if let Err(error) = std::fs::remove_dir_all(folder) {
+        for folder in left.into_iter().filter(|folder| folder.exists()) {
+            if let Err(error) = tokio::fs::remove_dir_all(&folder).await {
                 tracing::warn!(folder = %folder.display(), %error, "a deleted session's folder could not be removed");
             }
         }
+        // One may have been made while the session was being closed.
+        server.scheduler.forget_all(&id).await?;
         Ok(session)
     }
 }

@@ -37,7 +37,6 @@ impl Serve for TaskSubmit {
         if params.create.as_ref().is_some_and(|create| create.idempotency_key.is_some()) {
             return Err(invalid("idempotency_key belongs beside create, not into it"));
         }
-        server.needs_a_model().await?;
         let (key, store) = (params.idempotency_key.clone(), &server.deps().store);
         let known = server.keys.look_up(store, caller.uid, "task.submit", key.as_deref(), &params).await?;
         let (keyed, _guard) = match known {
@@ -47,6 +46,7 @@ impl Serve for TaskSubmit {
                 return Ok(Task { replayed: true, ..task });
             }
         };
+        server.needs_a_model().await?;
         let submission = Submission {
             id: TaskId::from_ulid(&server.deps().clock.ulid()),
             origin: Origin::User,

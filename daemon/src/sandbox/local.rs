@@ -1,6 +1,6 @@
 //! The booter `local`: this machine, as the daemon's user. Not confined by the operating system yet, and says so.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -38,7 +38,8 @@ pub struct LocalBooter {
 impl LocalBooter {
     /// Makes the booter: `helper` is the executable of `nanod`, `env` the daemon's environment.
     pub fn new(helper: PathBuf, env: Vec<(String, String)>) -> Self {
-        let mut env: Vec<_> = env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str())).collect();
+        let mut env: Vec<_> =
+            env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str()) || name.starts_with("LC_")).collect();
         if !env.iter().any(|(name, _)| name == "PATH") {
             env.push(("PATH".into(), PATH.into()));
         }
@@ -50,14 +51,14 @@ impl LocalBooter {
         path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_absolute() && runs(file))
     }
 
-    fn sandbox(&self, found: Option<BTreeSet<Capability>>) -> Result<Arc<dyn Sandbox>, SandboxError> {
+    fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let shells = ["/bin/bash", "/bin/sh"].map(PathBuf::from);
         let shell = shells.into_iter().find(|file| runs(file));
         let shell =
             shell.ok_or(SandboxError::Boot { kind: "local", why: "there is no /bin/sh; install one".into() })?;
         let python = self.on_path("python3");
-        let really = || DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some()).collect();
-        let capabilities = Capabilities::Known(found.unwrap_or_else(really));
+        let really = DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some());
+        let capabilities = Capabilities::Known(really.collect());
         let (helper, env) = (self.helper.clone(), self.env.clone());
         Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, left: Mutex::default() }))
     }
@@ -94,20 +95,16 @@ impl Booter for LocalBooter {
     }
 
     fn boot(&self, _request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async { self.sandbox(None) })
+        Box::pin(async { self.sandbox() })
     }
 
     fn rejoin(
         &self,
         _request: BootRequest,
-        found: Capabilities,
+        _found: Capabilities,
     ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async {
-            self.sandbox(match found {
-                Capabilities::Known(found) => Some(found),
-                Capabilities::Unknown => None,
-            })
-        })
+        // Nothing was kept running: what this machine has now is what the session has.
+        Box::pin(async { self.sandbox() })
     }
 }
 

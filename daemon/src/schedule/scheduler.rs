@@ -24,7 +24,7 @@ use crate::store::record::{FollowupRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// The longest sleep: the wall clock may be set while asleep.
-const NAP: Duration = Duration::from_secs(60);
+const NAP: Duration = Duration::from_mins(1);
 /// How long a slot waits whose session takes nothing now, in milliseconds.
 const AGAIN_MS: i64 = 5000;
 

@@ -18,6 +18,7 @@ use super::deps::Deps;
 use super::registry::Registry;
 use super::steering_watch::SteeringWatch;
 use super::task::{Effect, Input, Machine, Stop};
+use super::transcript;
 use crate::model::{Answer, ProviderError};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
@@ -98,6 +99,8 @@ pub(super) struct Actor {
     pub awaiting_boot: Vec<usize>,
     pub boot_replies: Vec<Reply<Session>>,
     pub close_replies: Vec<Reply<Session>>,
+    /// True while it is closed and nobody was told.
+    pub closing: bool,
     pub end_replies: HashMap<TaskId, Vec<Reply<Task>>>,
     pub deadline: Option<Instant>,
     pub failure: Option<TaskError>,
@@ -138,6 +141,7 @@ impl Actor {
             awaiting_boot: Vec::new(),
             boot_replies: Vec::new(),
             close_replies: Vec::new(),
+            closing: false,
             end_replies: HashMap::new(),
             deadline: None,
             failure: None,
@@ -153,8 +157,14 @@ impl Actor {
         mut news: mpsc::Receiver<News>,
     ) -> Result<(), StoreError> {
         let closed = self.record.session.state == SessionState::Closed;
+        // A daemon before died while it closed this one.
+        self.closing = closed && !self.machine.is_idle();
+        if self.record.session.booted && !closed && !self.machine.is_idle() {
+            self.rejoin().await?;
+        }
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
+        self.answer_close().await?;
         let (stopping, cutting) = (self.deps.shutdown.stopping().clone(), self.deps.shutdown.cutting().clone());
         let (mut suspended, mut cut) = (false, false);
         loop {
@@ -198,19 +208,14 @@ impl Actor {
             self.commit(changes).await?;
         }
         for effect in effects {
-            self.act(effect).await;
+            self.act(effect).await?;
         }
         Ok(())
     }
 
     pub async fn commit(&mut self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
         let receipt = self.deps.store.commit(Commit { owner: Some(self.record.session.owner), changes }).await?;
-        let mut numbers =
-            receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
-        let fresh = self.transcript.iter_mut().rev().take_while(|message| message.seq == 0);
-        for message in fresh.collect::<Vec<_>>().into_iter().rev() {
-            message.seq = numbers.next().unwrap_or_default();
-        }
+        transcript::number(&mut self.transcript, &receipt);
         Ok(receipt)
     }
 

@@ -12,7 +12,7 @@ use crate::store::StoreError;
 
 impl Actor {
     /// Does what `effect` says beyond its record.
-    pub(super) async fn act(&mut self, effect: Effect) {
+    pub(super) async fn act(&mut self, effect: Effect) -> Result<(), StoreError> {
         match effect {
             Effect::Begin(_) => self.begin_task(),
             Effect::Ask => self.start_model_call(),
@@ -23,7 +23,7 @@ impl Actor {
                     stop.cancel();
                 }
             }
-            Effect::Finish(..) => self.tell_ends().await,
+            Effect::Finish(..) => return self.tell_ends().await,
             Effect::TurnBegin
             | Effect::Open
             | Effect::Inject(_)
@@ -35,6 +35,7 @@ impl Actor {
             | Effect::Carry(_)
             | Effect::Dropped(_) => {}
         }
+        Ok(())
     }
 
     /// Takes what one of the helpers tells.
@@ -69,7 +70,7 @@ impl Actor {
     }
 
     /// Tells of ends that are on record, and ends what the tasks left running.
-    async fn tell_ends(&mut self) {
+    async fn tell_ends(&mut self) -> Result<(), StoreError> {
         for task in std::mem::take(&mut self.ended) {
             let reason = task.reason.map(nano_protocol::task::Reason::as_str);
             tracing::info!(session = %task.session, task = %task.id, state = %task.state, reason, "task ended");
@@ -82,7 +83,7 @@ impl Actor {
                 drop(reply.send(Ok(task.clone())));
             }
         }
-        self.answer_close();
+        self.answer_close().await
     }
 
     async fn end_processes(&self, task: &Task) {

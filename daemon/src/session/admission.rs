@@ -215,8 +215,12 @@ pub fn queued(record: &TaskRecord, agent: &AgentConfig) -> Queued {
 /// the number of the session's newest message.
 pub fn requeue(record: &mut TaskRecord, agent: &AgentConfig, newest: u64, now: Timestamp) -> Queued {
     let task = &mut record.task;
+    let held = task.state == TaskState::Interrupted;
     (task.state, task.reason, task.error, task.finished_at) = (TaskState::Queued, None, None, None);
-    (record.turns_before, record.seen_before, record.queued_at) = (task.turns, newest, now);
+    task.result = None;
+    // An interrupted one goes on before all that waits for it.
+    let queued_at = if held { Timestamp(0) } else { now };
+    (record.turns_before, record.seen_before, record.queued_at) = (task.turns, newest, queued_at);
     (record.cuts, record.restarts, record.suspended) = (0, 0, false);
     // A task that was never started has no first message yet.
     let resumed = task.started_at.is_some();

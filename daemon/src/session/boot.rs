@@ -102,23 +102,45 @@ impl Actor {
         });
     }
 
+    /// Takes up the computer of before the restart, and looks what it can do now.
+    pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
+        let session = &self.record.session;
+        let Some(booter) = self.deps.booter(&session.booter).cloned() else { return Ok(()) };
+        let workspace = session.workspace.clone().into();
+        let request = BootRequest { session: session.id.clone(), workspace, level: session.level };
+        match booter.rejoin(request, stored_capabilities(session)).await {
+            Ok(sandbox) => self.take(sandbox).await,
+            // The first call of a computer tool tries again and tells the model.
+            Err(error) => {
+                tracing::warn!(session = %self.record.session.id, %error, "the computer is not there");
+                Ok(())
+            }
+        }
+    }
+
+    async fn take(&mut self, sandbox: Arc<dyn Sandbox>) -> Result<(), StoreError> {
+        let found = sandbox.capabilities().clone();
+        self.sandbox = Some(sandbox);
+        let session = &self.record.session;
+        if !session.booted || stored_capabilities(session) != found {
+            self.record_boot(&found).await?;
+        }
+        Ok(())
+    }
+
     /// Takes the booted computer: what it can do is recorded, then the waiting calls start.
     pub(super) async fn booted(&mut self, booted: Result<Arc<dyn Sandbox>, SandboxError>) -> Result<(), StoreError> {
         self.booting = false;
         let waiting = std::mem::take(&mut self.awaiting_boot);
         match booted {
             Ok(sandbox) => {
-                self.sandbox = Some(sandbox.clone());
-                if !self.record.session.booted {
-                    self.record_boot(sandbox.capabilities()).await?;
-                }
+                self.take(sandbox).await?;
                 for reply in self.boot_replies.drain(..) {
                     drop(reply.send(Ok(self.record.session.clone())));
                 }
                 for at in waiting {
                     self.start_call(at);
                 }
-                Ok(())
             }
             Err(error) => {
                 for reply in self.boot_replies.drain(..) {
@@ -128,15 +150,15 @@ impl Actor {
                 for at in waiting {
                     self.call_ended(at, Err(SandboxError::Start(text.clone()).into())).await?;
                 }
-                Ok(())
             }
         }
+        self.answer_close().await
     }
 
     async fn record_boot(&mut self, found: &Capabilities) -> Result<(), StoreError> {
         let words = |set: &BTreeSet<Capability>| set.iter().map(|one| one.as_str().to_owned()).collect();
         let session = &mut self.record.session;
-        session.booted = true;
+        let first = !std::mem::replace(&mut session.booted, true);
         session.capabilities = match found {
             Capabilities::Known(set) => Some(words(set)),
             Capabilities::Unknown => None,
@@ -146,7 +168,9 @@ impl Actor {
         changes.extend(
             refresh_tools(&self.deps, &mut self.record).map(|data| self.draft(EventType::SessionToolsChanged, data)),
         );
-        changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));
+        if first {
+            changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));
+        }
         changes.push(Change::session(&self.record));
         // The calls of this turn still mean the old list; the next request gets the new one.
         self.toolset = None;

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::store::{Change, Commit, Key, Store, StoreError};
 
 /// How often old events are looked for.
-const PRUNE: Duration = Duration::from_secs(6 * 3600);
+const PRUNE: Duration = Duration::from_hours(6);
 
 /// Removes events that are older than the config keeps them, now and then until the daemon goes down.
 pub async fn keep_short(store: Store, clock: Clock, keep: Duration, stopping: CancellationToken) {

@@ -162,23 +162,27 @@ impl Actor {
         let was = std::mem::replace(&mut self.record.session.state, SessionState::Closed);
         if was != SessionState::Closed {
             self.record.session.updated_at = self.deps.clock.now();
-            let session = &self.record.session;
-            let closed = self.draft(EventType::SessionClosed, json!({"session": session}));
-            self.commit(vec![Change::session(&self.record), closed]).await?;
+            self.closing = true;
+            self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
         self.feed(Input::Close).await?;
-        self.answer_close();
-        Ok(())
+        self.answer_close().await
     }
 
-    /// Answers those who closed, once nothing runs any more.
-    pub(super) fn answer_close(&mut self) {
-        if self.machine.is_idle() {
-            for reply in self.close_replies.drain(..) {
-                drop(reply.send(Ok(self.record.session.clone())));
-            }
+    /// Tells of the closing and answers those who closed, once nothing runs any more.
+    pub(super) async fn answer_close(&mut self) -> Result<(), StoreError> {
+        if !self.machine.is_idle() || self.booting {
+            return Ok(());
         }
+        if std::mem::take(&mut self.closing) {
+            let closed = self.draft(EventType::SessionClosed, json!({"session": self.record.session}));
+            self.commit(vec![closed]).await?;
+        }
+        for reply in self.close_replies.drain(..) {
+            drop(reply.send(Ok(self.record.session.clone())));
+        }
+        Ok(())
     }
 }
 

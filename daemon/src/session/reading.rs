@@ -85,8 +85,7 @@ pub fn cut<T>(rows: impl Iterator<Item = T>, limit: usize) -> (Vec<T>, bool) {
 /// Returns a page of a session's messages, oldest first.
 pub fn messages(deps: &Deps, id: &SessionId, after: u64, limit: Option<usize>) -> Result<Messages, RpcError> {
     let limit = page(limit)?;
-    let read = deps.store.messages(id, after, limit + 1).map_err(|error| unavailable(&error))?;
-    let (messages, more) = cut(read.into_iter(), limit);
+    let (messages, more) = deps.store.messages(id, after, limit).map_err(|error| unavailable(&error))?;
     let next_after_seq = messages.last().filter(|_| more).map(|last| last.seq);
     Ok(Messages { messages, next_after_seq })
 }
@@ -105,10 +104,10 @@ pub fn queue(deps: &Deps, id: &SessionId) -> Result<Queue, RpcError> {
     let mut tasks = Vec::new();
     for task in deps.store.ids_backwards(&Key::below(b'o', &id.0), None) {
         let record = deps.store.get::<TaskRecord>(&Key::task(&TaskId(task))).map_err(failed)?;
-        tasks.extend(record.map(|record| record.task).filter(|task| task.state == TaskState::Queued));
+        tasks.extend(record.filter(|record| record.task.state == TaskState::Queued));
     }
-    tasks.sort_by_key(|task| task.seq);
-    let tasks = tasks.into_iter().map(|task| Waiting {
+    tasks.sort_by_key(|record| (record.queued_at, record.task.seq));
+    let tasks = tasks.into_iter().map(|record| record.task).map(|task| Waiting {
         id: task.id.0,
         kind: WaitingKind::Task,
         delivery: None,

@@ -35,7 +35,7 @@ pub(super) async fn restore(
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
     let tasks = open_tasks(deps, id)?;
     let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
-    let mut transcript = deps.store.messages(id, 0, ALL)?;
+    let mut transcript = deps.store.all_messages(id)?;
     let mut changes = Vec::new();
     changes.extend(super::boot::refresh_tools(deps, &mut record).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
@@ -50,11 +50,7 @@ pub(super) async fn restore(
     }
     if !changes.is_empty() {
         let receipt = deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
-        let mut numbers =
-            receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
-        for message in transcript.iter_mut().filter(|message| message.seq == 0) {
-            message.seq = numbers.next().unwrap_or_default();
-        }
+        transcript::number(&mut transcript, &receipt);
     }
     let waiting = steering.iter().map(|one| Steer { message: one.id.clone(), delivery: one.delivery }).collect();
     let machine = Machine::restore(restored.held, restored.queue, waiting);

@@ -1,8 +1,9 @@
 //! The transcript as the model sees it, and the texts of results that no tool wrote. Pure.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use nano_protocol::event::Data;
+use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::message::{Message, NotRun, Role, ToolCall};
 use nano_protocol::task::Origin;
 
@@ -35,6 +36,16 @@ fn chat_message(message: &Message) -> ChatMessage {
             name: message.tool_name.clone().unwrap_or_default(),
             text: content.clone(),
         },
+    }
+}
+
+/// Gives the messages at the end that have none yet their numbers, from the events of the commit that held them.
+pub fn number(messages: &mut [Message], receipt: &[Arc<Event>]) {
+    let mut numbers =
+        receipt.iter().filter(|event| event.kind == EventType::MessageAdded).filter_map(|event| event.seq);
+    let fresh = messages.iter().rposition(|message| message.seq != 0).map_or(0, |last| last + 1);
+    for message in messages.iter_mut().skip(fresh) {
+        message.seq = numbers.next().unwrap_or_default();
     }
 }
 

@@ -71,7 +71,7 @@ impl Actor {
                 return self.feed(Input::ModelFailed).await;
             }
         };
-        let answer = self.priced(bounded(answer));
+        let answer = self.unique(bounded(answer));
         let toolset = self.offered();
         let reply = Reply {
             calls: answer
@@ -96,9 +96,8 @@ impl Actor {
         self.feed(Input::ModelStopped).await
     }
 
-    /// Makes call ids unique in the session, and puts a price on the reply.
-    fn priced(&self, mut answer: Answer) -> Answer {
-        answer.usage.cost = self.deps.models().cost(&self.record.session.model, &answer.usage);
+    /// Makes call ids unique in the session.
+    fn unique(&self, mut answer: Answer) -> Answer {
         let taken =
             |id: &str| self.transcript.iter().any(|message| message.tool_calls.iter().any(|call| call.id == id));
         for call in answer.calls.iter_mut().filter(|call| taken(&call.id)) {
@@ -146,7 +145,8 @@ impl ModelCall {
             let message = format!("agent {} is not configured any more; add [agents.{0}] again", self.agent);
             return Err(ProviderError { class: Class::Permanent, message, retry_after: None });
         }
-        let models = self.deps.models();
+        // A server that was found may come up after the daemon.
+        let models = self.deps.look_for_models().await;
         let mut last = None;
         for name in models.chain(&self.model) {
             if last.is_some() {
@@ -171,7 +171,10 @@ impl ModelCall {
             self.partial().clear();
             let sink = |delta: Delta| self.take(delta);
             let error = match provider.stream(&self.request, &sink).await {
-                Ok(answer) => return Ok(answer),
+                Ok(mut answer) => {
+                    answer.usage.cost = models.cost(name, &answer.usage);
+                    return Ok(answer);
+                }
                 Err(error) => error,
             };
             let Some(delay) = retry::delay(attempt, &error, self.jitter()) else { return Err(error) };

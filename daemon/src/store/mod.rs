@@ -11,6 +11,9 @@ mod reader;
 pub mod record;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
@@ -18,7 +21,7 @@ use nano_protocol::event::Event;
 use nano_protocol::id::SessionId;
 use nano_protocol::message::Message;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use keys::Key;
 pub use open::{StateLock, lock};
@@ -127,6 +130,7 @@ pub struct Store {
     path: Arc<Path>,
     opened: Opened,
     gate: Gate,
+    failure: watch::Receiver<Option<StoreError>>,
 }
 
 /// Held for writing from a batch's first byte until it is durable and published: a reader never sees what a power cut
@@ -146,9 +150,17 @@ impl Store {
     /// Makes the changes of `commit` durable, all or nothing. Dropping the future does not take the commit back.
     pub async fn commit(&self, commit: Commit) -> Result<Receipt, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let gone = || StoreError::Failed("its writer has ended".into());
+        let ended = || StoreError::Failed("its writer has ended".into());
+        let gone = || self.failure.borrow().clone().unwrap_or_else(ended);
         self.inbox.send(Request { commit, reply }).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
+    }
+
+    /// Returns why nothing is taken any more, once that is so.
+    pub async fn failed(&self) -> StoreError {
+        let mut failure = self.failure.clone();
+        let found = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
+        found.unwrap_or_else(|| StoreError::Failed("its writer has ended".into()))
     }
 
     /// Returns what was found at opening.

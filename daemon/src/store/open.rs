@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{Gate, Key, Opened, Publish, SCHEMA, Store, StoreError, writer};
 
@@ -65,11 +65,11 @@ fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
 
 impl Store {
     /// Opens the store in `path`, whose state directory the caller holds, and starts its writer.
-    pub fn open(path: &Path, _held: &StateLock, publish: Publish) -> Result<Self, StoreError> {
+    pub async fn open(path: &Path, _held: &StateLock, publish: Publish) -> Result<Self, StoreError> {
         set_generating_aside(path)?;
-        let db = open_sled(path)?;
+        let db = open_free_sled(path).await?;
         let epoch = check_schema(&db, path)?;
-        let head = number(&db, "seq");
+        let head = number(&db, path, "seq")?;
         let failed = |why: std::io::Error| StoreError::Open { path: path.to_owned(), why: why.to_string() };
         let file = File::open(path.join("db")).map_err(failed)?;
         // A new store's files must be found again after a power cut: what they hold, and their names.
@@ -79,9 +79,10 @@ impl Store {
         let (inbox, requests) = mpsc::channel(1024);
         let opened = Opened { epoch, head };
         let gate = Gate::default();
-        let writer = writer::Writer { db: db.clone(), file, opened, publish, gate: gate.clone() };
+        let (failing, failure) = watch::channel(None);
+        let writer = writer::Writer { db: db.clone(), file, opened, publish, gate: gate.clone(), failure: failing };
         writer::start(writer, requests).map_err(failed)?;
-        Ok(Self { db, inbox, path: Arc::from(path), opened, gate })
+        Ok(Self { db, inbox, path: Arc::from(path), opened, gate, failure })
     }
 }
 
@@ -100,6 +101,20 @@ fn set_generating_aside(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Opens sled, patient where its own lock is held: the folder is ours, so the holder is on its way out.
+async fn open_free_sled(path: &Path) -> Result<sled::Db, StoreError> {
+    let mut tries = 0;
+    loop {
+        match open_sled(path) {
+            Err(StoreError::Open { why, .. }) if tries < TRIES && why.contains("acquire lock") => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
 /// sled panics on some damage: a panic is an answer here, not an end.
 fn open_sled(path: &Path) -> Result<sled::Db, StoreError> {
     let config = sled::Config::new().path(path).flush_every_ms(None).cache_capacity(16 * 1024 * 1024);
@@ -114,11 +129,11 @@ fn open_sled(path: &Path) -> Result<sled::Db, StoreError> {
 
 /// Refuses a newer schema, writes ours into a new store, and counts the opening.
 fn check_schema(db: &sled::Db, path: &Path) -> Result<u64, StoreError> {
-    let found = u32::try_from(number(db, "schema")).unwrap_or(u32::MAX);
+    let found = u32::try_from(number(db, path, "schema")?).unwrap_or(u32::MAX);
     if found > SCHEMA {
         return Err(StoreError::Newer { path: path.to_owned(), found });
     }
-    let epoch = number(db, "epoch") + 1;
+    let epoch = number(db, path, "epoch")? + 1;
     let mut batch = sled::Batch::default();
     batch.insert(Key::meta("schema").0, &u64::from(SCHEMA).to_be_bytes());
     batch.insert(Key::meta("epoch").0, &epoch.to_be_bytes());
@@ -127,7 +142,10 @@ fn check_schema(db: &sled::Db, path: &Path) -> Result<u64, StoreError> {
     Ok(epoch)
 }
 
-fn number(db: &sled::Db, name: &str) -> u64 {
-    let bytes = db.get(Key::meta(name).0).ok().flatten();
-    bytes.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes)
+/// Returns a number that the store keeps of itself; 0 in a new store. One that cannot be read must not pass for 0.
+fn number(db: &sled::Db, path: &Path, name: &str) -> Result<u64, StoreError> {
+    let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+    let Some(bytes) = db.get(Key::meta(name).0).map_err(|why| failed(why.to_string()))? else { return Ok(0) };
+    let bytes = bytes.as_ref().try_into().map_err(|_| failed(format!("its number {name} is damaged")))?;
+    Ok(u64::from_be_bytes(bytes))
 }

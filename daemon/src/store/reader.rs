@@ -16,6 +16,9 @@ use super::{Key, Store, StoreError};
 /// A page of events ends behind so many bytes.
 const EVENT_BYTES: usize = 1024 * 1024;
 
+/// A page of messages ends behind so many bytes: an answer must fit into a line.
+const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+
 /// As much of an event as tells whose it is.
 #[derive(Deserialize)]
 struct Whose {
@@ -75,12 +78,39 @@ impl Store {
         end.push(0xff);
         let end = before.map_or(Bound::Excluded(end), |key| Bound::Excluded(key.0.clone()));
         let inside = self.db.range::<Vec<u8>, _>((Bound::Included(prefix.0.clone()), end));
-        inside.rev().flatten().map(|(key, _)| Key::last_part(&key).to_owned())
+        let keys = inside.rev().map_while(|entry| {
+            entry.inspect_err(|error| tracing::error!(%error, "a list ends early")).ok().map(|(key, _)| key)
+        });
+        keys.map(|key| Key::last_part(&key).to_owned())
     }
 
-    /// Returns a session's messages with a number above `after`, oldest first, at most `limit`.
-    pub fn messages(&self, session: &SessionId, after: u64, limit: usize) -> Result<Vec<Message>, StoreError> {
-        self.scan(&Key::below(b'm', &session.0), Some(&Key::message(session, after)), limit)
+    /// Returns a session's messages with a number above `after`, oldest first: at most `limit`, and fewer where they are
+    /// large; and whether there are more.
+    pub fn messages(&self, session: &SessionId, after: u64, limit: usize) -> Result<(Vec<Message>, bool), StoreError> {
+        let _gate = self.gate.read();
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        for entry in self.range(&Key::below(b'm', &session.0), Some(&Key::message(session, after))) {
+            if messages.len() == limit || bytes > MESSAGE_BYTES {
+                return Ok((messages, true));
+            }
+            let (key, head) = entry?;
+            let text = self.whole(&key, &head)?;
+            bytes += text.len();
+            messages.push(serde_json::from_slice(&text).map_err(|why| damaged(&key, &why.to_string()))?);
+        }
+        Ok((messages, false))
+    }
+
+    /// Returns all messages of a session, taking the gate page by page.
+    pub fn all_messages(&self, session: &SessionId) -> Result<Vec<Message>, StoreError> {
+        let mut all: Vec<Message> = Vec::new();
+        loop {
+            let (page, more) = self.messages(session, all.last().map_or(0, |last| last.seq), 256)?;
+            all.extend(page);
+            if !more {
+                return Ok(all);
+            }
+        }
     }
 
     /// Returns the events with a number above `after`, whole: at most `limit`, and fewer where they are large.

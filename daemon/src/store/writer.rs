@@ -1,5 +1,6 @@
 //! The writer: one thread takes a commit, drains what waits, makes one batch durable, answers all, then publishes.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::record::Draft;
 use super::{Change, Commit, Gate, Key, Opened, Publish, Receipt, Request, StoreError};
@@ -15,8 +16,9 @@ use crate::clock::Clock;
 
 /// The most commits that become durable together; more only makes the first wait longer.
 const GROUP: usize = 256;
-/// A larger value is cut: above 128 KiB sled puts it into a file that it never syncs.
-const PIECE: usize = 60 * 1024;
+/// A larger value is cut. sled keeps some twenty entries in a node before it splits it, and puts a node above 128 KiB
+/// into a file of its own that it never syncs.
+const PIECE: usize = 6 * 1024;
 
 pub(super) struct Writer {
     pub db: sled::Db,
@@ -24,6 +26,7 @@ pub(super) struct Writer {
     pub opened: Opened,
     pub publish: Publish,
     pub gate: Gate,
+    pub failure: watch::Sender<Option<StoreError>>,
 }
 
 /// Starts the thread; it ends when the last handle is gone, or at the first failure.
@@ -40,7 +43,8 @@ fn run(writer: &Writer, mut requests: mpsc::Receiver<Request>) {
             let Ok(next) = requests.try_recv() else { break };
             group.push(next);
         }
-        let mut encoder = Encoder { db: &writer.db, batch: sled::Batch::default(), head, now: clock.now() };
+        let mut encoder =
+            Encoder { db: &writer.db, batch: sled::Batch::default(), head, now: clock.now(), put: HashMap::new() };
         let (commits, replies): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.reply)).unzip();
         let receipts: Vec<Receipt> = commits.into_iter().map(|commit| encoder.commit(commit)).collect();
         head = encoder.head;
@@ -59,6 +63,7 @@ fn run(writer: &Writer, mut requests: mpsc::Receiver<Request>) {
             }
             Err(error) => {
                 tracing::error!(%error, "the store failed; nothing more is accepted");
+                writer.failure.send_replace(Some(error.clone()));
                 for reply in replies {
                     drop(reply.send(Err(error.clone())));
                 }
@@ -88,6 +93,8 @@ struct Encoder<'a> {
     batch: sled::Batch,
     head: u64,
     now: Timestamp,
+    /// What this batch has put, with its pieces: the store does not show it yet.
+    put: HashMap<Vec<u8>, usize>,
 }
 
 impl Encoder<'_> {
@@ -97,11 +104,7 @@ impl Encoder<'_> {
             match change {
                 Change::Put(key, value) => self.put(&key, &value),
                 Change::Delete(key) => self.delete(&key.0),
-                Change::DeleteAll(prefix) => {
-                    for key in self.db.scan_prefix(&prefix.0).keys().flatten() {
-                        self.delete(&key);
-                    }
-                }
+                Change::DeleteAll(prefix) => self.delete_all(&prefix.0),
                 Change::Event(draft) => receipt.push(self.event(draft, true)),
                 Change::Message(session, mut message) => {
                     message.seq = self.head + 1;
@@ -144,6 +147,7 @@ impl Encoder<'_> {
 
     fn put(&mut self, key: &Key, value: &[u8]) {
         self.delete_pieces(&key.0);
+        self.put.insert(key.0.clone(), value.len().div_ceil(PIECE));
         if value.len() < PIECE {
             self.batch.insert(key.0.as_slice(), [b"=", value].concat());
             return;
@@ -160,9 +164,20 @@ impl Encoder<'_> {
         self.batch.remove(key);
     }
 
+    fn delete_all(&mut self, prefix: &[u8]) {
+        let stored = self.db.scan_prefix(prefix).keys().map_while(Result::ok).map(|key| key.to_vec());
+        let fresh = self.put.keys().filter(|key| key.starts_with(prefix)).cloned();
+        let keys: Vec<Vec<u8>> = stored.chain(fresh).collect();
+        for key in keys {
+            self.delete(&key);
+        }
+    }
+
+    /// Removes the pieces of what lies at `key`, in the store or in this batch.
     fn delete_pieces(&mut self, key: &[u8]) {
-        let old = self.db.get(key).ok().flatten();
-        for n in 0..old.and_then(|old| piece_count(&old)).unwrap_or(0) {
+        let old = self.db.get(key).ok().flatten().and_then(|old| piece_count(&old));
+        let count = old.max(self.put.remove(key)).unwrap_or(0);
+        for n in 0..count {
             self.batch.remove(piece_key(key, n));
         }
     }

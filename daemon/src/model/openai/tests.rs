@@ -269,7 +269,7 @@ async fn comments_reset_the_idle_timeout() {
     let comment = || send(&[": still here\n\n"]);
     let start = vec![send(&[HEAD, HI]), pause(), comment(), pause(), comment(), pause()];
     let steps = [start.clone(), vec![send(&[STOP, DONE])]].concat();
-    assert_eq!(ask_jumping(steps, Duration::from_secs(60)).await.unwrap().text, "hi");
-    let error = ask_jumping([start, vec![pause()]].concat(), Duration::from_secs(60)).await.unwrap_err();
+    assert_eq!(ask_jumping(steps, Duration::from_mins(1)).await.unwrap().text, "hi");
+    let error = ask_jumping([start, vec![pause()]].concat(), Duration::from_mins(1)).await.unwrap_err();
     assert!(error.message.contains("silent"), "{error}");
 }

@@ -244,7 +244,7 @@ fn files_that_are_not_the_owners_own_are_left_alone() {
 fn only_a_file_newer_than_the_task_is_taken() {
     let mut bench = Bench::new();
     bench.append(&line("old"));
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     File::open(bench.path(NAME)).unwrap().set_modified(SystemTime::now() - hour).unwrap();
     let before =
         Timestamp(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis().try_into().unwrap());

@@ -1,0 +1,136 @@
+//! The store as its users see it: values of every size, groups of commits, reopening, order of events.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use nano_protocol::event::{Data, EventType};
+use nano_protocol::id::{MessageId, SessionId, TaskId};
+use nano_protocol::message::{Message, Role};
+use nano_protocol::time::Timestamp;
+use serde_json::json;
+
+use super::*;
+
+type Published = Arc<Mutex<Vec<u64>>>;
+
+async fn open(folder: &Path) -> (Store, Published, StateLock) {
+    let held = lock(folder).await.unwrap();
+    let published = Published::default();
+    let note = published.clone();
+    let publish = move |events: &[Arc<Event>]| note.lock().unwrap().extend(events.iter().filter_map(|event| event.seq));
+    (Store::open(&folder.join("store"), &held, Box::new(publish)).await.unwrap(), published, held)
+}
+
+fn key(name: &str) -> Key {
+    Key::session(&SessionId(name.into()))
+}
+
+fn text(length: usize) -> Data {
+    json!("x".repeat(length))
+}
+
+async fn commit(store: &Store, changes: Vec<Change>) -> Receipt {
+    store.commit(Commit { owner: None, changes }).await.unwrap()
+}
+
+/// Returns what lies in the folder where sled puts what it never syncs.
+fn unsynced(folder: &Path) -> usize {
+    std::fs::read_dir(folder.join("store/blobs")).map_or(0, Iterator::count)
+}
+
+#[tokio::test]
+async fn values_of_every_size_come_back_and_are_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    let sizes = [0, 1, 6 * 1024 - 3, 6 * 1024, 30_000, 60_000, 200_000, 1_100_000];
+    for round in 0..8 {
+        let put = |(n, size): (usize, &usize)| Change::put(key(&format!("ses_{round}_{n}")), &text(*size));
+        commit(&store, sizes.iter().enumerate().map(put).collect()).await;
+    }
+    for task in 0..200 {
+        commit(&store, vec![Change::put(Key::task(&TaskId(format!("tsk_{task}"))), &text(30_000))]).await;
+    }
+    drop((store, held));
+    let (store, _, _held) = open(folder.path()).await;
+    for (n, size) in sizes.iter().enumerate() {
+        assert_eq!(store.get(&key(&format!("ses_7_{n}"))).unwrap(), Some(text(*size)), "{size}");
+    }
+    let tasks: Vec<Data> = store.scan(&Key::all(b't'), None, usize::MAX).unwrap();
+    assert!(tasks.len() == 200 && tasks.iter().all(|task| *task == text(30_000)));
+    assert_eq!(unsynced(folder.path()), 0, "files that are never synced");
+}
+
+#[tokio::test]
+async fn the_last_change_of_a_group_counts_and_leaves_nothing_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let owner = SessionId("ses_1".into());
+    let place = |n| Key::steering(&owner, n);
+    commit(&store, vec![Change::put(key("a"), &text(50_000)), Change::put(place(1), &text(50_000))]).await;
+    commit(
+        &store,
+        vec![
+            Change::put(key("a"), &text(20_000)),
+            Change::put(key("a"), &text(10)),
+            Change::put(key("b"), &text(40_000)),
+            Change::Delete(key("b")),
+            Change::put(place(2), &text(40_000)),
+            Change::DeleteAll(Key::below(b'w', "ses_1")),
+            Change::put(place(3), &text(7_000)),
+        ],
+    )
+    .await;
+    assert_eq!(store.get(&key("a")).unwrap(), Some(text(10)));
+    assert_eq!(store.get::<Data>(&key("b")).unwrap(), None);
+    assert_eq!(store.scan::<Data>(&Key::below(b'w', "ses_1"), None, 9).unwrap(), [text(7_000)]);
+    assert_eq!(store.db.scan_prefix(b"~").count(), 2, "pieces of what is gone");
+}
+
+#[tokio::test]
+async fn events_are_numbered_published_and_read_in_one_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, published, held) = open(folder.path()).await;
+    let session = SessionId("ses_1".into());
+    let message = Message::text(MessageId("msg_1".into()), TaskId("tsk_1".into()), Role::User, "hello", Timestamp(0));
+    let warning = |n: u64| Draft { session: None, task: None, kind: EventType::Warning, data: json!({"n": n}) };
+    let changes = vec![Change::Event(warning(1)), Change::Message(session.clone(), Box::new(message))];
+    let many = (0..50).map(|n| store.commit(Commit { owner: None, changes: vec![Change::Event(warning(n))] }));
+    commit(&store, changes).await;
+    for one in futures_util::future::join_all(many).await {
+        one.unwrap();
+    }
+    let numbers: Vec<u64> = (1..=52).collect();
+    assert_eq!(*published.lock().unwrap(), numbers);
+    let read = store.events(0, 100).unwrap();
+    assert_eq!(read.iter().filter_map(|event| event.seq).collect::<Vec<_>>(), numbers);
+    let added = read.iter().find(|event| event.kind == EventType::MessageAdded).unwrap();
+    assert_eq!(added.data.pointer("/message/content"), Some(&json!("hello")));
+    let (messages, more) = store.messages(&session, 0, 9).unwrap();
+    assert_eq!((messages.len(), messages.first().map(|message| message.seq), more), (1, Some(2), false));
+    drop((store, held));
+    let (store, _, _held) = open(folder.path()).await;
+    assert_eq!((store.opened().head, store.opened().epoch), (52, 2));
+}
+
+#[tokio::test]
+async fn a_folder_has_one_holder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_store, _, _held) = open(folder.path()).await;
+    let Err(StoreError::Held { pid, .. }) = lock(folder.path()).await else { unreachable!("held twice") };
+    assert_eq!(pid, std::process::id().to_string());
+}
+
+#[tokio::test]
+async fn a_newer_store_is_refused_and_an_unfinished_snapshot_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    store.db.insert(Key::meta("schema").0, &999_u64.to_be_bytes()).unwrap();
+    store.db.flush().unwrap();
+    drop((store, held));
+    let held = lock(folder.path()).await.unwrap();
+    std::fs::write(folder.path().join("store/snap.0000000000000001.generating"), "").unwrap();
+    let refused = Store::open(&folder.path().join("store"), &held, Box::new(|_| {})).await.err().unwrap();
+    assert!(matches!(refused, StoreError::Newer { found: 999, .. }), "{refused}");
+    assert!(folder.path().join("store/set-aside/snap.0000000000000001.generating").exists());
+}
