@@ -60,10 +60,14 @@ impl Catalog {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Returns the model to ask, then those to try when it gives up; an empty name means the default.
+    /// Returns the model to ask, then those to try when it gives up or is not there; an empty name means the default.
     pub fn chain(&self, name: &str) -> Vec<String> {
         let name = if name.is_empty() { self.default().unwrap_or_default() } else { name };
-        let fallback = self.entries.get(name).map(|entry| entry.config.fallback.clone()).unwrap_or_default();
+        let fallback = match self.entries.get(name) {
+            Some(entry) => entry.config.fallback.clone(),
+            // It has gone from the config, or is not found any more: the default takes over.
+            None => self.default.iter().cloned().collect(),
+        };
         std::iter::once(name.to_owned()).chain(fallback).collect()
     }
 

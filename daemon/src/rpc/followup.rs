@@ -16,6 +16,9 @@ use crate::schedule::calendar;
 use crate::session::idempotency::Known;
 use crate::session::{admission, reading};
 
+/// How many slots are computed at once.
+const MOST: usize = 1000;
+
 impl Server {
     fn zone(&self) -> &str {
         &self.deps().config.daemon.time_zone
@@ -91,6 +94,10 @@ impl Serve for FollowupNext {
         let from = params.from.map(|from| calendar::parse_instant(&from, &zone)).transpose();
         let from: Timestamp = from.map_err(|why| invalid(format!("from: {why}")))?.unwrap_or(now);
         let schedule = calendar::parse(&params.trigger, None, server.zone(), from).map_err(invalid)?;
-        Ok(NextTimes { next: calendar::upcoming(&schedule, from, params.count.unwrap_or(3).clamp(1, 1000)) })
+        let count = params.count.unwrap_or(3);
+        if !(1..=MOST).contains(&count) {
+            return Err(RpcError::new(ErrorKind::Limit, format!("count is 1 to {MOST}")));
+        }
+        Ok(NextTimes { next: calendar::upcoming(&schedule, from, count) })
     }
 }
