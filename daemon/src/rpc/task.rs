@@ -22,7 +22,8 @@ impl Server {
         }
         let message = "no model is configured and none was found";
         Err(RpcError::new(ErrorKind::Unavailable, message).hint(
-            "set OPENAI_API_KEY for nanod, start Ollama, or add a [models.NAME] to its config; nanoctl demo needs none",
+            "start Ollama, add a [models.NAME] to nanod's config, or start nanod anew with OPENAI_API_KEY set (nanoctl \
+             shutdown ends this one); nanoctl demo needs none",
         ))
     }
 }
