@@ -58,7 +58,8 @@ fn main() -> ExitCode {
     }
     allow_many_descriptors();
     let start = Start { config, places, env, helper: PathBuf::from("/proc/self/exe") };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    // More than two: a read of the store may wait for a sync, and must not hold up all others.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("no threads: {why}"), 1),
