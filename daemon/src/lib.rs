@@ -35,7 +35,6 @@ pub mod store;
 pub mod telemetry;
 pub mod tools;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -55,6 +54,7 @@ use schedule::scheduler::Scheduler;
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
 use session::registry::Registry;
+use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -144,7 +144,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         booters,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
-        at_work: Mutex::new(HashMap::new()),
+        workspaces: Workspaces::default(),
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;

@@ -1,6 +1,5 @@
 //! What every session stands on; made once at assembly.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +13,7 @@ use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
 use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
+use crate::session::steering_watch::Workspaces;
 use crate::shutdown::Shutdown;
 use crate::store::record::Draft;
 use crate::store::{Change, Commit, Store, StoreError};
@@ -41,8 +41,8 @@ pub struct Deps {
     pub shutdown: Shutdown,
     /// The state directory.
     pub state: PathBuf,
-    /// Sessions with a running task, by workspace, the first one first: it takes the steering file.
-    pub at_work: Mutex<HashMap<PathBuf, Vec<SessionId>>>,
+    /// Where sessions work just now.
+    pub workspaces: Workspaces,
     /// Why the store does not serve any more, once it does not.
     pub failed: Mutex<Option<StoreError>>,
 }

@@ -21,7 +21,7 @@ pub mod reading;
 pub mod registry;
 mod restore;
 pub mod steering_file;
-mod steering_watch;
+pub mod steering_watch;
 pub mod task;
 pub mod transcript;
 mod turn;

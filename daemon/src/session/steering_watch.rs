@@ -1,14 +1,15 @@
 //! The steering file while a task runs: watched, read, each line taken once and committed with its place in the file.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{MessageId, SessionId};
 use nano_protocol::session::{Delivery, Session};
 use nano_protocol::time::Timestamp;
-use notify::{RecursiveMode, Watcher};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -23,6 +24,81 @@ use crate::store::{Change, Key, StoreError};
 /// used up.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// By workspace, the session that began first in front: it takes the steering file.
+type AtWork = Mutex<HashMap<PathBuf, Vec<(SessionId, mpsc::Sender<News>)>>>;
+
+/// Where sessions work just now: one watcher for all, since a user has few.
+#[derive(Default)]
+pub struct Workspaces {
+    /// Locked first: the watcher's own thread takes the other lock, and `watch` waits for that thread.
+    watcher: Mutex<Option<RecommendedWatcher>>,
+    at_work: Arc<AtWork>,
+}
+
+impl Workspaces {
+    fn enter(&self, folder: &Path, session: &SessionId, name: &str, news: mpsc::Sender<News>) {
+        let mut held = lock(&self.watcher);
+        let is_new = {
+            let mut at_work = lock(&self.at_work);
+            let here = at_work.entry(folder.to_owned()).or_default();
+            here.push((session.clone(), news));
+            here.len() == 1
+        };
+        if !is_new {
+            return;
+        }
+        if held.is_none() {
+            *held = watcher(&self.at_work, name.to_owned()).inspect_err(warn_of_polling).ok();
+        }
+        if let Some(Err(error)) = held.as_mut().map(|watcher| watcher.watch(folder, RecursiveMode::NonRecursive)) {
+            warn_of_polling(&error);
+        }
+    }
+
+    fn leave(&self, folder: &Path, session: &SessionId) {
+        let mut held = lock(&self.watcher);
+        let is_empty = {
+            let mut at_work = lock(&self.at_work);
+            let Some(here) = at_work.get_mut(folder) else { return };
+            here.retain(|(other, _)| other != session);
+            let is_empty = here.is_empty();
+            if is_empty {
+                at_work.remove(folder);
+            }
+            is_empty
+        };
+        if is_empty && let Some(watcher) = held.as_mut() {
+            // A folder that is gone is not watched any more either.
+            watcher.unwatch(folder).ok();
+        }
+    }
+
+    fn is_first(&self, folder: &Path, session: &SessionId) -> bool {
+        lock(&self.at_work).get(folder).and_then(|here| here.first()).is_some_and(|(first, _)| first == session)
+    }
+}
+
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn warn_of_polling(error: &notify::Error) {
+    tracing::warn!(%error, "no watch can be had: steering files are looked at now and then instead");
+}
+
+fn watcher(at_work: &Arc<AtWork>, name: String) -> notify::Result<RecommendedWatcher> {
+    let at_work = Arc::clone(at_work);
+    notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let Ok(event) = event else { return };
+        let files = event.paths.iter().filter(|path| path.ends_with(&name));
+        let at_work = lock(&at_work);
+        for (_, news) in files.filter_map(|path| path.parent()).filter_map(|folder| at_work.get(folder)).flatten() {
+            // A full inbox holds news enough to look again.
+            news.try_send(News::SteeringFile).ok();
+        }
+    })
+}
+
 /// A watch on a workspace; it ends when this is dropped.
 pub(super) struct SteeringWatch {
     deps: Arc<Deps>,
@@ -30,21 +106,16 @@ pub(super) struct SteeringWatch {
     session: SessionId,
     since: Timestamp,
     looking: tokio::task::JoinHandle<()>,
-    /// Lives as long as the watch does.
-    _watcher: Option<notify::RecommendedWatcher>,
 }
 
 impl SteeringWatch {
-    /// Watches the session's workspace; none: it is the daemon's own folder of a session without one.
+    /// Watches the session's workspace; none: it is not there yet.
     pub fn start(deps: &Arc<Deps>, session: &Session, news: mpsc::Sender<News>) -> Option<Self> {
         let folder = PathBuf::from(&session.workspace);
         if !folder.is_dir() {
             return None;
         }
-        let mut at_work = deps.at_work.lock().unwrap_or_else(PoisonError::into_inner);
-        at_work.entry(folder.clone()).or_default().push(session.id.clone());
-        drop(at_work);
-        let watcher = watch(&folder, deps.config.steering.file.clone(), news.clone());
+        deps.workspaces.enter(&folder, &session.id, &deps.config.steering.file, news.clone());
         let looking = deps.shutdown.spawn("steering-file", async move {
             let mut ticks = tokio::time::interval(LOOK);
             loop {
@@ -55,42 +126,20 @@ impl SteeringWatch {
             }
         });
         let (deps, session, since) = (deps.clone(), session.id.clone(), deps.clock.now());
-        Some(Self { deps, folder, session, since, looking, _watcher: watcher })
+        Some(Self { deps, folder, session, since, looking })
     }
 
     /// Tells whether this session began first in its workspace.
     fn is_first(&self) -> bool {
-        let at_work = self.deps.at_work.lock().unwrap_or_else(PoisonError::into_inner);
-        at_work.get(&self.folder).and_then(|sessions| sessions.first()) == Some(&self.session)
+        self.deps.workspaces.is_first(&self.folder, &self.session)
     }
 }
 
 impl Drop for SteeringWatch {
     fn drop(&mut self) {
         self.looking.abort();
-        let mut at_work = self.deps.at_work.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sessions) = at_work.get_mut(&self.folder) {
-            sessions.retain(|session| *session != self.session);
-            if sessions.is_empty() {
-                at_work.remove(&self.folder);
-            }
-        }
+        self.deps.workspaces.leave(&self.folder, &self.session);
     }
-}
-
-fn watch(folder: &Path, name: String, news: mpsc::Sender<News>) -> Option<notify::RecommendedWatcher> {
-    let tell = move |event: notify::Result<notify::Event>| {
-        let ours = |event: &notify::Event| event.paths.iter().any(|path| path.ends_with(&name));
-        if event.as_ref().is_ok_and(ours) {
-            // A full inbox holds news enough to look again.
-            drop(news.try_send(News::SteeringFile));
-        }
-    };
-    let watcher = notify::recommended_watcher(tell).and_then(|mut watcher| {
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        Ok(watcher)
-    });
-    watcher.inspect_err(|error| tracing::warn!(%error, "the steering file is polled: no watch can be had")).ok()
 }
 
 impl Actor {
