@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Subcommand;
+use jiff::tz::TimeZone;
 use nano_protocol::followup::{
     Followup, FollowupListParams, FollowupParams, FollowupState, Missed, NextParams, On, Overlap, ScheduleParams,
     Trigger,
@@ -11,10 +12,11 @@ use nano_protocol::id::SessionRef;
 use nano_protocol::method::{FollowupCancel, FollowupGet, FollowupList, FollowupNext, FollowupSchedule};
 use nano_protocol::time::Timestamp;
 
-use crate::commands::{mention_rest, or_dash};
+use crate::commands::{or_dash, page};
 use crate::context::Context;
 use crate::duration::{self, millis};
 use crate::failure::Failure;
+use crate::table::Column::{Extra, Text, Whole};
 use crate::table::{fields, table};
 use crate::text;
 
@@ -22,6 +24,13 @@ use crate::text;
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Schedule one, print its id
+    #[command(after_help = "Examples:
+  nanoctl followup add web \"Is it still up?\" --in 90s
+  nanoctl followup add web \"Write the report\" --at 2027-01-31T09:00 --tz Europe/Oslo
+  nanoctl followup add web \"Look at the mail\" --cron \"0 9 * * 1-5\" --tz Europe/Oslo --until 2027-12-31T00:00:00Z
+
+Durations are 250ms, 90s, 10m, 1h30m or 2d. Times are RFC 3339 (2027-01-31T08:00:00Z) or, without an offset, a clock
+time of --tz.")]
     Add(Add),
     /// List them, newest first
     List(List),
@@ -53,46 +62,46 @@ pub struct Add {
     /// What becomes of slots that passed: skip, latest or all
     #[arg(long, value_name = "HOW")]
     missed: Option<Missed>,
-    /// While its task before still runs: skip, queue or replace
+    /// While its task before still runs: skip or queue
     #[arg(long, value_name = "HOW")]
     overlap: Option<Overlap>,
-    /// Not after this instant
+    /// Not after this instant, given as for --at
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// How often it fires at most
     #[arg(long, value_name = "N")]
     max_runs: Option<u64>,
     /// A stable delay of up to so long
-    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    #[arg(long, hide = true, value_name = "DUR", value_parser = duration::parse)]
     jitter: Option<Duration>,
 }
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct When {
-    /// Once, after so long
+    /// Once, after so long: 90s, 10m, 1h30m, 2d
     #[arg(long = "in", value_name = "DUR", value_parser = duration::parse)]
     after_time: Option<Duration>,
-    /// Once, at this instant
+    /// Once, at this instant: 2027-01-31T08:00:00Z, or 2027-01-31T09:00 of --tz
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Again and again, every so long
+    /// Again and again, every so long: 90s, 1h30m
     #[arg(long, value_name = "DUR", value_parser = duration::parse)]
     every: Option<Duration>,
     /// By a cron expression of 5 or 6 fields
     #[arg(long, value_name = "EXPR")]
     cron: Option<String>,
     /// When this task has ended
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, hide = true, value_name = "TASK")]
     after: Option<String>,
     /// When an event of this type comes
-    #[arg(long, value_name = "EVENT")]
+    #[arg(long, hide = true, value_name = "EVENT")]
     on: Option<String>,
     /// When a file that fits appears below the workspace
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, hide = true, value_name = "GLOB")]
     file: Option<String>,
     /// Only when it is triggered from outside
-    #[arg(long)]
+    #[arg(long, hide = true)]
     external: bool,
 }
 
@@ -125,7 +134,7 @@ pub struct List {
     /// Only those of this session
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only those in this state
+    /// Only those in this state: active, paused, done, cancelled or failed
     #[arg(long, value_name = "S")]
     state: Option<FollowupState>,
     /// At most so many; 200 unless told
@@ -144,7 +153,7 @@ pub struct Next {
     /// The IANA zone of local times and cron fields
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// From this instant on; now unless told
+    /// From this instant on, given as for --at; now unless told
     #[arg(long, value_name = "T")]
     from: Option<String>,
     /// How many; 3 unless told
@@ -162,11 +171,12 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
             context.show::<FollowupCancel>(&one.into(), |output, it| output.answer(&format!("{} {}", it.id, it.state)))
         }
         Verb::Next(args) => {
+            let zone = args.tz.clone();
             let trigger = Trigger { tz: args.tz, ..args.when.trigger() };
             let params = NextParams { trigger, from: args.from, count: args.count };
             context.show::<FollowupNext>(&params, |output, times| {
-                let row = |at: &Timestamp| vec![at.to_string(), local(*at)];
-                table(output, &["UTC", "LOCAL"], &times.next.iter().map(row).collect::<Vec<_>>())
+                let row = |at: &Timestamp| vec![at.to_string(), spoken(*at, zone.as_deref())];
+                table(output, &[Whole("UTC"), Whole("TIME")], &times.next.iter().map(row).collect::<Vec<_>>())
             })
         }
     }
@@ -188,8 +198,8 @@ fn add(context: &Context, args: Add) -> Result<(), Failure> {
     };
     context.show::<FollowupSchedule>(&params, |output, it| {
         output.answer(it.id.as_str())?;
-        for at in &it.next {
-            output.note(&format!("next {at}  {}", local(*at)));
+        for at in next(&it) {
+            output.note(&format!("next {at}  {}", spoken(*at, it.tz.as_deref())));
         }
         Ok(())
     })
@@ -200,19 +210,13 @@ fn list(context: &Context, args: List) -> Result<(), Failure> {
     let params = FollowupListParams { session: session.map(SessionRef), state, limit, after };
     context.show::<FollowupList>(&params, |output, list| {
         let row = |it: &Followup| {
-            let next = or_dash(it.next.first());
-            vec![
-                it.id.to_string(),
-                it.state.to_string(),
-                next,
-                when(&it.trigger),
-                it.session.to_string(),
-                it.content.clone(),
-            ]
+            let text = it.name.as_ref().map_or_else(|| it.content.clone(), |name| format!("{name}: {}", it.content));
+            let (id, state, next) = (it.id.to_string(), it.state.to_string(), or_dash(it.next.first()));
+            vec![id, state, next, text, when(&it.trigger), it.session.to_string()]
         };
         let rows: Vec<_> = list.followups.iter().map(row).collect();
-        mention_rest(output, list.next.as_ref());
-        table(output, &["FOLLOWUP", "STATE", "NEXT", "WHEN", "SESSION", "TEXT"], &rows)
+        let head = [Whole("ID"), Whole("STATE"), Whole("NEXT"), Text("TEXT"), Extra("WHEN"), Extra("SESSION")];
+        page(output, &head, &rows, list.next.as_ref(), "there is no such follow-up: nanoctl followup add makes one")
     })
 }
 
@@ -234,7 +238,7 @@ fn particulars(it: &Followup) -> Vec<(&'static str, String)> {
         ("missed", format!("{} ({})", it.missed, it.missed_policy)),
         ("overlap", it.overlap.to_string()),
     ];
-    lines.extend(it.next.iter().map(|at| ("next", format!("{at}  {}", local(*at)))));
+    lines.extend(next(it).map(|at| ("next", format!("{at}  {}", spoken(*at, it.tz.as_deref())))));
     lines
 }
 
@@ -243,9 +247,20 @@ fn when(trigger: &Trigger) -> String {
     serde_json::to_string(trigger).unwrap_or_default().replace('"', "")
 }
 
-fn local(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
-    at.map_or_else(|_| "-".into(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+/// Returns the slots that will fire: the daemon computes times, whatever number of runs is left.
+fn next(it: &Followup) -> impl Iterator<Item = &Timestamp> {
+    let left = it.max_runs.map_or(u64::MAX, |most| most.saturating_sub(it.runs));
+    it.next.iter().take(usize::try_from(left).unwrap_or(usize::MAX))
+}
+
+/// Returns a time as a clock in `zone` shows it, and as the one here does where that differs.
+fn spoken(at: Timestamp, zone: Option<&str>) -> String {
+    let here = TimeZone::system();
+    let theirs = zone.and_then(|zone| TimeZone::get(zone).ok()).unwrap_or_else(|| here.clone());
+    let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return "-".into() };
+    let (theirs, here) = (at.to_zoned(theirs), at.to_zoned(here));
+    let clock = |at: &jiff::Zoned| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
+    if theirs.offset() == here.offset() { clock(&theirs) } else { format!("{}  {}", clock(&theirs), clock(&here)) }
 }
 
 impl From<One> for FollowupParams {

@@ -185,7 +185,7 @@ fn the_first_interrupt_cancels() {
     assert_eq!(ran.code, 6);
     assert_eq!(
         ran.err,
-        "cancelling; Ctrl-C again leaves it running\nnanoctl: run: tsk_1 cancelled; nanoctl task tsk_1 shows it\n"
+        "cancelling; Ctrl-C again stops waiting\nnanoctl: run: tsk_1 cancelled; nanoctl task tsk_1 shows it\n"
     );
 }
 
