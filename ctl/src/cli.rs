@@ -253,7 +253,6 @@ mod tests {
             ("wait", "required arguments were not provided"),
             ("run x -s a --new b", "cannot be used with"),
             ("submit x -s a --level host", "cannot be used with"),
-            ("followup add s x", "required arguments were not provided"),
             ("followup add s x --in 1s --cron *", "cannot be used with"),
             ("steer s x --note --redirect", "cannot be used with"),
             ("events --type task.ended", "`task.ended` is none of session.created"),

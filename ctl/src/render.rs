@@ -227,3 +227,38 @@ impl<'a> Live<'a> {
 pub fn has_answer(task: &Task) -> bool {
     matches!(task.state, TaskState::Succeeded | TaskState::Failed)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::expect_used, reason = "tests")]
+
+    use clap::Parser as _;
+    use serde_json::json;
+
+    use super::{Live, Output, View};
+    use crate::cli::Cli;
+
+    #[test]
+    fn something_goes_on_while_a_task_runs_only() {
+        let cli = Cli::try_parse_from(["nanoctl", "-q", "attach"]).expect("a command line");
+        let output = Output::new(&cli.global);
+        let mut live = Live::new(&output, View::Attach);
+        assert!(!live.busy);
+        for (kind, busy) in [
+            ("session.booted", false),
+            ("task.queued", false),
+            ("task.started", true),
+            ("message.added", true),
+            ("task.finished", false),
+            ("steering.carried", false),
+            ("turn.started", true),
+            ("task.interrupted", false),
+            ("tool.started", true),
+            ("session.closed", false),
+        ] {
+            let event = json!({"at": "2027-01-31T08:00:00.000Z", "type": kind, "data": {}});
+            live.event(&serde_json::from_value(event).expect("an event")).expect("a terminal or none");
+            assert_eq!(live.busy, busy, "{kind}");
+        }
+    }
+}

@@ -108,10 +108,25 @@ mod tests {
         let head = [Whole("ID"), Whole("STATE"), Text("TEXT"), Extra("SESSION")];
         let rows =
             rows(&[["tsk_1", "running", "fix\nthe \u{1b}test", "ses_1"], ["tsk_22", "ok", "ä long one", "ses_2"]]);
-        insta::assert_snapshot!(layout(&head, true, &rows, Some(40)), @"");
-        insta::assert_snapshot!(layout(&head, true, &rows, Some(30)), @"");
-        insta::assert_snapshot!(layout(&head, true, &rows, Some(22)), @"");
-        insta::assert_snapshot!(layout(&head, false, &rows, None), @"");
+        insta::assert_snapshot!(layout(&head, true, &rows, Some(40)), @r"
+        ID      STATE    TEXT        SESSION
+        tsk_1   running  fix …       ses_1
+        tsk_22  ok       ä long one  ses_2
+        ");
+        insta::assert_snapshot!(layout(&head, true, &rows, Some(30)), @r"
+        ID      STATE    TEXT
+        tsk_1   running  fix …
+        tsk_22  ok       ä long one
+        ");
+        insta::assert_snapshot!(layout(&head, true, &rows, Some(22)), @r"
+        ID      STATE    TEXT
+        tsk_1   running  fix …
+        tsk_22  ok       ä lo…
+        ");
+        insta::assert_snapshot!(layout(&head, false, &rows, None), @r"
+        tsk_1   running  fix …       ses_1
+        tsk_22  ok       ä long one  ses_2
+        ");
         assert_eq!(layout(&head, false, &[], None), "");
     }
 

@@ -77,7 +77,7 @@ pub struct Add {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct When {
     /// Once, after so long: 90s, 10m, 1h30m, 2d
     #[arg(long = "in", value_name = "DUR", value_parser = duration::parse)]
@@ -106,9 +106,9 @@ struct When {
 }
 
 impl When {
-    fn trigger(self) -> Trigger {
+    fn trigger(self) -> Result<Trigger, Failure> {
         let on = On { task: self.after, event: self.on, file: self.file, ..On::default() };
-        Trigger {
+        let trigger = Trigger {
             after_ms: self.after_time.map(millis),
             at: self.at,
             every_ms: self.every.map(millis),
@@ -116,7 +116,12 @@ impl When {
             on: (on != On::default()).then_some(on),
             external: self.external.then_some(true),
             ..Trigger::default()
+        };
+        // Clap would name the hidden ones, too.
+        if trigger == Trigger::default() {
+            return Err(Failure::usage("it is not said when", "add --in, --at, --every or --cron"));
         }
+        Ok(trigger)
     }
 }
 
@@ -172,7 +177,7 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
         }
         Verb::Next(args) => {
             let zone = args.tz.clone();
-            let trigger = Trigger { tz: args.tz, ..args.when.trigger() };
+            let trigger = Trigger { tz: args.tz, ..args.when.trigger()? };
             let params = NextParams { trigger, from: args.from, count: args.count };
             context.show::<FollowupNext>(&params, |output, times| {
                 let row = |at: &Timestamp| vec![at.to_string(), spoken(*at, zone.as_deref())];
@@ -185,8 +190,8 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
 fn add(context: &Context, args: Add) -> Result<(), Failure> {
     let params = ScheduleParams {
         session: SessionRef(args.session),
+        trigger: args.when.trigger()?,
         content: text::resolve(args.text.as_deref(), &context.output)?,
-        trigger: args.when.trigger(),
         name: args.name,
         tz: args.tz,
         missed: args.missed,
@@ -271,6 +276,8 @@ impl From<One> for FollowupParams {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::expect_used, reason = "tests")]
+
     use clap::Parser;
 
     use super::When;
@@ -293,9 +300,9 @@ mod tests {
             (&["--file", "*.csv"], r#"{"on":{"file":"*.csv"}}"#),
             (&["--external"], r#"{"external":true}"#),
         ] {
-            let line = Line::try_parse_from(["x"].iter().chain(args));
-            let text = line.map(|line| serde_json::to_string(&line.when.trigger()).unwrap_or_default());
-            assert_eq!(text.unwrap_or_default(), trigger, "{args:?}");
+            let line = Line::try_parse_from(["x"].iter().chain(args)).expect("a command line");
+            let made = line.when.trigger().expect("a trigger");
+            assert_eq!(serde_json::to_string(&made).expect("JSON"), trigger, "{args:?}");
         }
     }
 }
