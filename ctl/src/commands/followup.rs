@@ -1,12 +1,13 @@
 //! `followup add|list|show|cancel|next`: messages that become tasks later.
 
+mod when;
+
 use std::time::Duration;
 
 use clap::Subcommand;
 use jiff::tz::TimeZone;
 use nano_protocol::followup::{
-    Followup, FollowupListParams, FollowupParams, FollowupState, Missed, NextParams, On, Overlap, ScheduleParams,
-    Trigger,
+    Followup, FollowupListParams, FollowupParams, FollowupState, Missed, NextParams, Overlap, ScheduleParams, Trigger,
 };
 use nano_protocol::id::SessionRef;
 use nano_protocol::method::{FollowupCancel, FollowupGet, FollowupList, FollowupNext, FollowupSchedule};
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 use crate::table::Column::{Extra, Text, Whole};
 use crate::table::{fields, table};
 use crate::text;
+use when::When;
 
 /// What to do with follow-ups.
 #[derive(Debug, Subcommand)]
@@ -74,55 +76,6 @@ pub struct Add {
     /// A stable delay of up to so long
     #[arg(long, hide = true, value_name = "DUR", value_parser = duration::parse)]
     jitter: Option<Duration>,
-}
-
-#[derive(Debug, clap::Args)]
-#[group(multiple = false)]
-struct When {
-    /// Once, after so long: 90s, 10m, 1h30m, 2d
-    #[arg(long = "in", value_name = "DUR", value_parser = duration::parse)]
-    after_time: Option<Duration>,
-    /// Once, at this instant: 2027-01-31T08:00:00Z, or 2027-01-31T09:00 of --tz
-    #[arg(long, value_name = "TIME")]
-    at: Option<String>,
-    /// Again and again, every so long: 90s, 1h30m
-    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
-    every: Option<Duration>,
-    /// By a cron expression of 5 or 6 fields
-    #[arg(long, value_name = "EXPR")]
-    cron: Option<String>,
-    /// When this task has ended
-    #[arg(long, hide = true, value_name = "TASK")]
-    after: Option<String>,
-    /// When an event of this type comes
-    #[arg(long, hide = true, value_name = "EVENT")]
-    on: Option<String>,
-    /// When a file that fits appears below the workspace
-    #[arg(long, hide = true, value_name = "GLOB")]
-    file: Option<String>,
-    /// Only when it is triggered from outside
-    #[arg(long, hide = true)]
-    external: bool,
-}
-
-impl When {
-    fn trigger(self) -> Result<Trigger, Failure> {
-        let on = On { task: self.after, event: self.on, file: self.file, ..On::default() };
-        let trigger = Trigger {
-            after_ms: self.after_time.map(millis),
-            at: self.at,
-            every_ms: self.every.map(millis),
-            cron: self.cron,
-            on: (on != On::default()).then_some(on),
-            external: self.external.then_some(true),
-            ..Trigger::default()
-        };
-        // Clap would name the hidden ones, too.
-        if trigger == Trigger::default() {
-            return Err(Failure::usage("it is not said when", "add --in, --at, --every or --cron"));
-        }
-        Ok(trigger)
-    }
 }
 
 /// One follow-up.
@@ -265,44 +218,13 @@ fn spoken(at: Timestamp, zone: Option<&str>) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return "-".into() };
     let (theirs, here) = (at.to_zoned(theirs), at.to_zoned(here));
     let clock = |at: &jiff::Zoned| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
-    if theirs.offset() == here.offset() { clock(&theirs) } else { format!("{}  {}", clock(&theirs), clock(&here)) }
+    // A clock here that shows UTC has been shown beside it.
+    let known = [theirs.offset(), jiff::tz::Offset::UTC].contains(&here.offset());
+    if known { clock(&theirs) } else { format!("{}  {}", clock(&theirs), clock(&here)) }
 }
 
 impl From<One> for FollowupParams {
     fn from(one: One) -> Self {
         Self { followup: one.followup }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::expect_used, reason = "tests")]
-
-    use clap::Parser;
-
-    use super::When;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        when: When,
-    }
-
-    #[test]
-    fn every_option_has_its_trigger() {
-        for (args, trigger) in [
-            (&["--in", "1h30m"][..], r#"{"after_ms":5400000}"#),
-            (&["--at", "2027-01-31T08:00:00"], r#"{"at":"2027-01-31T08:00:00"}"#),
-            (&["--every", "90s"], r#"{"every_ms":90000}"#),
-            (&["--cron", "0 9 * * 1-5"], r#"{"cron":"0 9 * * 1-5"}"#),
-            (&["--after", "tsk_1"], r#"{"on":{"task":"tsk_1"}}"#),
-            (&["--on", "task.finished"], r#"{"on":{"event":"task.finished"}}"#),
-            (&["--file", "*.csv"], r#"{"on":{"file":"*.csv"}}"#),
-            (&["--external"], r#"{"external":true}"#),
-        ] {
-            let line = Line::try_parse_from(["x"].iter().chain(args)).expect("a command line");
-            let made = line.when.trigger().expect("a trigger");
-            assert_eq!(serde_json::to_string(&made).expect("JSON"), trigger, "{args:?}");
-        }
     }
 }

@@ -169,6 +169,8 @@ fn followups_say_when_in_their_zone_and_here() {
     check(&json!({"max_runs": 1}), "JST-9", &format!("{first}08:00:00 UTC  2027-01-31 17:00:00 JST\n"));
     check(&json!({"max_runs": 5, "runs": 4}), "GMT0", &format!("{first}08:00:00 UTC\n"));
     check(&json!({"max_runs": 5, "runs": 4, "tz": null}), "JST-9", &format!("{first}17:00:00 JST\n"));
+    let oslo = json!({"max_runs": 5, "runs": 4, "tz": "Europe/Oslo"});
+    check(&oslo, "GMT0", &format!("{first}09:00:00 CET\n"));
     check(&json!({"max_runs": 1, "runs": 1}), "JST-9", "");
 }
 
