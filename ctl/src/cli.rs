@@ -59,7 +59,7 @@ pub enum Verb {
     #[command(after_help = "Examples:
   nanoctl run \"What does this folder hold?\"
   nanoctl run --new web \"Start the app and see whether it answers\"
-  git diff | nanoctl run -s web -
+  nanoctl run -s web - < task.md
 
 Ctrl-C cancels the task, a second one stops waiting for it.")]
     Run(Box<run::Args>),
@@ -141,16 +141,17 @@ pub enum Parsed {
 
 /// Parses a command line, the program's name first.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
-    let parsed = command().try_get_matches_from(args).and_then(|matches| {
+    let args: Vec<_> = args.into_iter().collect();
+    let parsed = command().try_get_matches_from(&args).and_then(|matches| {
         let what = verb_name(&matches);
         Cli::from_arg_matches(&matches).map(|cli| Parsed::Verb { what, cli: Box::new(cli) })
     });
     parsed.or_else(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Parsed::Text(error.to_string())),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Err(Failure::usage("no verb was given", "nanoctl --help lists them"))
+            Err(Failure::usage("no verb was given", format!("{} --help lists them", named(&args))))
         }
-        _ => Err(usage(&error.to_string())),
+        _ => Err(usage(&error.to_string(), &named(&args))),
     })
 }
 
@@ -174,14 +175,27 @@ fn verb_name(matches: &ArgMatches) -> String {
     names.join(" ")
 }
 
+/// Returns the verb that a wrong command line names, as one types it: clap tells it for right ones alone.
+fn named(args: &[OsString]) -> String {
+    let mut level = &command();
+    let mut name = "nanoctl".to_owned();
+    for word in args.iter().skip(1) {
+        if let Some(verb) = level.find_subcommand(word) {
+            name = format!("{name} {}", verb.get_name());
+            level = verb;
+        }
+    }
+    name
+}
+
 /// Clap writes a paragraph what is wrong, perhaps a tip, then the usage: we keep one line of it.
-fn usage(text: &str) -> Failure {
+fn usage(text: &str, named: &str) -> Failure {
     let wrong = text.split("\n\n").next().unwrap_or(text);
     let wrong: Vec<_> = wrong.trim_start_matches("error: ").lines().map(str::trim).collect();
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
     let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
-    Failure::usage(wrong.join(" "), hint.unwrap_or_else(|| "nanoctl --help lists what there is".into()))
+    Failure::usage(wrong.join(" "), hint.unwrap_or_else(|| format!("{named} --help says what it takes")))
 }
 
 #[cfg(test)]
@@ -239,6 +253,18 @@ mod tests {
         {
             let Ok(Parsed::Verb { cli, .. }) = parse(words(line)) else { panic!("{line}") };
             assert!(cli.global.no_autostart, "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_names_the_verb_to_ask() {
+        for (line, hint) in [
+            ("", "nanoctl --help lists them"),
+            ("-q followup", "nanoctl followup --help lists them"),
+            ("followup list --state x", "nanoctl followup list --help says what it takes"),
+            ("wait --timeout 5", "nanoctl wait --help says what it takes"),
+        ] {
+            assert_eq!(parse(words(line)).expect_err(line).hint, hint);
         }
     }
 

@@ -241,9 +241,11 @@ mod tests {
     #[test]
     fn something_goes_on_while_a_task_runs_only() {
         let cli = Cli::try_parse_from(["nanoctl", "-q", "attach"]).expect("a command line");
-        let output = Output::new(&cli.global);
+        let mut output = Output::new(&cli.global);
+        output.live = true;
         let mut live = Live::new(&output, View::Attach);
-        assert!(!live.busy);
+        live.tick();
+        assert!(!live.drawn);
         for (kind, busy) in [
             ("session.booted", false),
             ("task.queued", false),
@@ -258,7 +260,9 @@ mod tests {
         ] {
             let event = json!({"at": "2027-01-31T08:00:00.000Z", "type": kind, "data": {}});
             live.event(&serde_json::from_value(event).expect("an event")).expect("a terminal or none");
-            assert_eq!(live.busy, busy, "{kind}");
+            live.tick();
+            assert_eq!(live.drawn, busy, "{kind}");
+            live.wipe();
         }
     }
 }

@@ -101,13 +101,17 @@ fn no_runtime_folder_names_the_way_out() {
 fn a_demo_that_is_interrupted_is_quiet_and_clears_up() {
     let home = Home::new();
     let started = home.path("started");
-    fs::write(home.path("nanod"), "#!/bin/sh\nread -r _ < \"${0%/*}/gate\" & echo up > \"${0%/*}/started\"\nwait\n")
-        .unwrap();
-    let made = Command::new("mkfifo").args([&started, &home.path("gate")]).status().unwrap();
+    // A daemon that starts and never accepts.
+    fs::write(home.path("nanod"), "#!/bin/sh\necho up > \"${0%/*}/started\"\nexec sleep 60\n").unwrap();
+    let made = Command::new("mkfifo").arg(&started).status().unwrap();
     assert!(made.success());
     fs::create_dir(home.path("tmp")).unwrap();
     let mut demo = Command::new(home.path("nanoctl"));
-    demo.args(["demo", "-q"]).env_clear().env("TMPDIR", home.path("tmp")).stdin(std::process::Stdio::null());
+    demo.args(["demo", "-q"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", home.path("tmp"))
+        .stdin(std::process::Stdio::null());
     let child = demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     assert_eq!(fs::read_to_string(started).unwrap(), "up\n");
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
