@@ -69,7 +69,7 @@ impl Place {
         let shut_out = |(path, error): &(PathBuf, io::Error)| {
             path == Path::new(SYSTEM) && error.kind() == io::ErrorKind::PermissionDenied
         };
-        let group = if tried.iter().any(shut_out) { "; the group nanod may use the machine's" } else { "" };
+        let group = if tried.iter().any(shut_out) { "; or join the group nanod to use the machine's" } else { "" };
         let why = format!("no daemon is reached at {}", told.join(" or at "));
         Failure::new(Kind::Unreachable, why, format!("{}{group}", self.remedy()))
     }
@@ -168,7 +168,7 @@ mod tests {
         };
         let start = "nanoctl run or submit starts one; or: systemctl --user start nanod";
         check(own(), &[none, none], &both("there is no socket"), start);
-        let group = "; the group nanod may use the machine's";
+        let group = "; or join the group nanod to use the machine's";
         check(own(), &[none, shut], &both("permission denied"), &format!("{start}{group}"));
         let root = "nanoctl run or submit starts one; or: systemctl start nanod";
         let why = "no daemon is reached at /run/nanod/nanod.sock (nobody listens)";
