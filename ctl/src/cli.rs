@@ -26,6 +26,7 @@ pub struct Cli {
 
 /// What every verb takes, before or after its name.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Global {
     /// The daemon's socket: this one and no other
@@ -55,10 +56,24 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Submit a task and follow it to its end
+    #[command(after_help = "Examples:
+  nanoctl run \"What does this folder hold?\"
+  nanoctl run --new web \"Start the app and see whether it answers\"
+  nanoctl run -s web - < task.md
+
+Ctrl-C cancels the task, a second one stops waiting for it.")]
     Run(Box<run::Args>),
     /// Submit a task and print its id
+    #[command(after_help = "Examples:
+  id=$(nanoctl submit \"Tidy up the tests\") && nanoctl wait $id && nanoctl result $id
+  nanoctl submit -s web --idempotency-key nightly-$(date +%F) \"Update the dependencies\"")]
     Submit(Box<submit::Args>),
     /// Wait until tasks have ended
+    #[command(after_help = "Examples:
+  nanoctl wait $id && nanoctl result $id
+  nanoctl wait --timeout 10m $one $two
+
+It exits as the first given task that did not succeed: 1 failed, 6 cancelled, 7 the time ran out.")]
     Wait(wait::Args),
     /// Print a task's answer
     Result(tasks::One),
@@ -71,6 +86,11 @@ pub enum Verb {
     /// List tasks, newest first
     Tasks(tasks::List),
     /// Say something to the task that runs
+    #[command(after_help = "Examples:
+  nanoctl steer web \"Also write down what you changed\"
+  nanoctl steer web --interrupt \"Stop: not that file\"
+
+A session that does nothing takes it as a task.")]
     Steer(steer::Args),
     /// Messages that become tasks later
     #[command(subcommand)]
@@ -121,16 +141,27 @@ pub enum Parsed {
 
 /// Parses a command line, the program's name first.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
-    let parsed = Cli::command().try_get_matches_from(args).and_then(|matches| {
+    let args: Vec<_> = args.into_iter().collect();
+    let parsed = command().try_get_matches_from(&args).and_then(|matches| {
         let what = verb_name(&matches);
         Cli::from_arg_matches(&matches).map(|cli| Parsed::Verb { what, cli: Box::new(cli) })
     });
     parsed.or_else(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Parsed::Text(error.to_string())),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Err(Failure::usage("no verb was given", "nanoctl --help lists them"))
+            Err(Failure::usage("no verb was given", format!("{} --help lists them", named(&args))))
         }
-        _ => Err(usage(&error.to_string())),
+        _ => Err(usage(&error.to_string(), &named(&args))),
+    })
+}
+
+/// Returns the command line with `--no-autostart` shown by the verbs alone that start a daemon; the others take it too.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    let flag = command.get_arguments().find(|flag| flag.get_id() == "no_autostart").cloned();
+    command.mut_subcommands(|verb| match verb.get_name() {
+        "run" | "submit" => verb,
+        _ => verb.args(flag.clone().map(|flag| flag.hide(true))),
     })
 }
 
@@ -144,23 +175,34 @@ fn verb_name(matches: &ArgMatches) -> String {
     names.join(" ")
 }
 
+/// Returns the verb that a wrong command line names, as one types it: clap tells it for right ones alone.
+fn named(args: &[OsString]) -> String {
+    let mut level = &command();
+    let mut name = "nanoctl".to_owned();
+    for word in args.iter().skip(1) {
+        if let Some(verb) = level.find_subcommand(word) {
+            name = format!("{name} {}", verb.get_name());
+            level = verb;
+        }
+    }
+    name
+}
+
 /// Clap writes a paragraph what is wrong, perhaps a tip, then the usage: we keep one line of it.
-fn usage(text: &str) -> Failure {
+fn usage(text: &str, named: &str) -> Failure {
     let wrong = text.split("\n\n").next().unwrap_or(text);
     let wrong: Vec<_> = wrong.trim_start_matches("error: ").lines().map(str::trim).collect();
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
     let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
-    Failure::usage(wrong.join(" "), hint.unwrap_or_else(|| "nanoctl --help lists what there is".into()))
+    Failure::usage(wrong.join(" "), hint.unwrap_or_else(|| format!("{named} --help says what it takes")))
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::panic, clippy::expect_used, reason = "tests")]
 
-    use clap::CommandFactory as _;
-
-    use super::{Cli, Parsed, parse};
+    use super::{Parsed, command, parse};
 
     fn words(line: &str) -> Vec<std::ffi::OsString> {
         std::iter::once("nanoctl").chain(line.split_whitespace()).map(Into::into).collect()
@@ -168,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -177,6 +219,52 @@ mod tests {
             let Ok(Parsed::Verb { what, cli }) = parse(words(line)) else { panic!("{line}") };
             assert_eq!(what, "session show");
             assert!(cli.global.json && cli.global.quiet && cli.global.timeout.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_has_a_verbs_own_options_first_and_what_concerns_it() {
+        for (line, shown, hidden) in [
+            (
+                "run --help",
+                &["--no-autostart", "Examples:", "--idempotency-key", "read-only, workspace-write or host"][..],
+                "",
+            ),
+            ("submit --help", &["--no-autostart", "Examples:"], ""),
+            ("wait --help", &["Examples:"], "autostart"),
+            ("steer --help", &["Examples:", "--redirect"], "autostart"),
+            ("tasks --help", &["queued, running"], "autostart"),
+            ("sessions --help", &["idle, running"], "autostart"),
+            ("followup list --help", &["active, paused"], "autostart"),
+            ("followup add --help", &["Examples:", "--until", "90s", "2027-01-31T09:00", "skip or queue"], "autostart"),
+            ("followup add --help", &["--cron"], "--external"),
+            ("followup add --help", &["--every"], "--jitter"),
+            ("followup next --help", &["--cron"], "--file"),
+            ("events --help", &["task.finished", "session.created"], "autostart"),
+        ] {
+            let Ok(Parsed::Text(text)) = parse(words(line)) else { panic!("{line}") };
+            assert!(shown.iter().all(|part| text.contains(part)), "{line}: {text}");
+            assert!(hidden.is_empty() || !text.contains(hidden), "{line}: {text}");
+            assert!(text.find("--json") > text.find("Global options:"), "{line}: {text}");
+            assert!(text.find("Global options:") > text.find("--help"), "{line}: {text}");
+        }
+        for line in
+            ["status --no-autostart", "--no-autostart status", "followup list --no-autostart", "run x --no-autostart"]
+        {
+            let Ok(Parsed::Verb { cli, .. }) = parse(words(line)) else { panic!("{line}") };
+            assert!(cli.global.no_autostart, "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_names_the_verb_to_ask() {
+        for (line, hint) in [
+            ("", "nanoctl --help lists them"),
+            ("-q followup", "nanoctl followup --help lists them"),
+            ("followup list --state x", "nanoctl followup list --help says what it takes"),
+            ("wait --timeout 5", "nanoctl wait --help says what it takes"),
+        ] {
+            assert_eq!(parse(words(line)).expect_err(line).hint, hint);
         }
     }
 
@@ -191,7 +279,6 @@ mod tests {
             ("wait", "required arguments were not provided"),
             ("run x -s a --new b", "cannot be used with"),
             ("submit x -s a --level host", "cannot be used with"),
-            ("followup add s x", "required arguments were not provided"),
             ("followup add s x --in 1s --cron *", "cannot be used with"),
             ("steer s x --note --redirect", "cannot be used with"),
             ("events --type task.ended", "`task.ended` is none of session.created"),

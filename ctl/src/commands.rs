@@ -16,10 +16,13 @@ pub mod tasks;
 pub mod tools;
 pub mod wait;
 
+use std::io;
+
 use crate::cli::{Cli, Verb};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::table::{Column, table};
 
 /// Carries out a verb.
 pub fn dispatch(cli: Cli) -> Result<(), Failure> {
@@ -51,11 +54,17 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// Says how to see the rest of a list that has more than one page.
-fn mention_rest(output: &Output, next: Option<&String>) {
+/// Shows a page of a list; says `none` where it is empty, and how to see the rest where there is one.
+fn page(output: &Output, head: &[Column], rows: &[Vec<String>], next: Option<&String>, none: &str) -> io::Result<()> {
+    if rows.is_empty() {
+        output.note(none);
+        return Ok(());
+    }
+    table(output, head, rows)?;
     if let Some(next) = next {
         output.note(&format!("there are more: --after {next}"));
     }
+    Ok(())
 }
 
 /// Shows what may be absent.

@@ -29,6 +29,8 @@ pub enum Kind {
     TimedOut,
     /// Nobody reads the answer any more.
     ClosedPipe,
+    /// A person stopped it and knows.
+    Stopped,
 }
 
 /// Why a verb did not succeed, and what to try.
@@ -38,8 +40,10 @@ pub struct Failure {
     pub kind: Kind,
     /// What is wrong.
     pub why: String,
-    /// What to try.
+    /// What to try; where it is empty, what usually helps.
     pub hint: String,
+    /// What the daemon called it.
+    said: Option<ErrorKind>,
     /// The cause, shown with `-v`.
     detail: Option<String>,
 }
@@ -47,7 +51,7 @@ pub struct Failure {
 impl Failure {
     /// Makes a failure of `kind`.
     pub fn new(kind: Kind, why: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind, why: why.into(), hint: hint.into(), detail: None }
+        Self { kind, why: why.into(), hint: hint.into(), said: None, detail: None }
     }
 
     /// Makes a usage error.
@@ -104,6 +108,9 @@ impl Failure {
             drop(signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE));
             return ExitCode::SUCCESS;
         }
+        if self.kind == Kind::Stopped {
+            return ExitCode::from(self.code());
+        }
         let mut stderr = io::stderr().lock();
         // Where stderr is gone too, the exit code is all that is left to say.
         drop(writeln!(stderr, "{}", self.line(what)));
@@ -114,7 +121,8 @@ impl Failure {
     }
 
     fn line(&self, what: &str) -> String {
-        let hint = if self.hint.is_empty() { "-v says more" } else { &self.hint };
+        let usual = self.said.map_or_else(|| "-v says more".into(), |kind| usual_hint(kind, what));
+        let hint = if self.hint.is_empty() { &usual } else { &self.hint };
         format!("nanoctl: {}: {}; {}", one_line(what), one_line(&self.why), one_line(hint))
     }
 
@@ -129,6 +137,7 @@ impl Failure {
             Kind::Cancelled => 6,
             Kind::TimedOut => 7,
             Kind::ClosedPipe => 0,
+            Kind::Stopped => 130,
         }
     }
 }
@@ -140,9 +149,9 @@ impl From<RpcError> for Failure {
             ErrorKind::ShuttingDown => Kind::Unreachable,
             _ => Kind::Refused,
         };
-        let hint = error.data.hint.clone().unwrap_or_else(|| usual_hint(error.data.kind).into());
+        let hint = error.data.hint.clone().unwrap_or_default();
         let detail = Some(format!("the daemon answered {} ({})", error.code, word(error.data.kind)));
-        Self { detail, ..Self::new(kind, error.message, hint) }
+        Self { said: Some(error.data.kind), detail, ..Self::new(kind, error.message, hint) }
     }
 }
 
@@ -152,7 +161,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Kind::ClosedPipe, "nobody reads the answer", "");
         }
-        Self::new(Kind::Refused, format!("the answer cannot be written ({error})"), "make room where stdout goes")
+        Self::new(Kind::Failed, format!("the answer cannot be written ({error})"), "make room where stdout goes")
     }
 }
 
@@ -160,9 +169,10 @@ fn word(kind: ErrorKind) -> String {
     serde_json::to_string(&kind).unwrap_or_default().trim_matches('"').to_owned()
 }
 
-fn usual_hint(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::NotFound => "nanoctl sessions, nanoctl tasks and nanoctl followup list show what there is",
+fn usual_hint(kind: ErrorKind, what: &str) -> String {
+    let hint = match kind {
+        ErrorKind::NotFound => return format!("{} shows what there is", lister(what)),
+        ErrorKind::InvalidParams => return format!("see nanoctl {what} --help for what it takes"),
         ErrorKind::Conflict => "choose another name or key, or see nanoctl sessions",
         ErrorKind::Denied => "ask the owner, or use a daemon of your own",
         ErrorKind::Limit => "wait for something to end, then try again",
@@ -171,8 +181,19 @@ fn usual_hint(kind: ErrorKind) -> &'static str {
         ErrorKind::ShuttingDown => "try again when it has started again",
         ErrorKind::TooLarge => "put it into a file of the workspace and name the file",
         ErrorKind::MethodNotFound => "compare nanoctl --version with nanoctl status",
-        ErrorKind::InvalidParams => "see nanoctl --help for what it takes",
         ErrorKind::Parse | ErrorKind::InvalidRequest | ErrorKind::Internal => "see the daemon's log",
+    };
+    hint.to_owned()
+}
+
+/// Returns the verb that lists what `what` takes one of.
+fn lister(what: &str) -> &'static str {
+    match what.split_once(' ').unwrap_or((what, "")) {
+        ("agents", _) => "nanoctl agents list",
+        ("task" | "wait" | "result" | "cancel" | "resume", _) => "nanoctl tasks",
+        ("followup", "show" | "cancel") => "nanoctl followup list",
+        ("rpc", _) => "nanoctl rpc with the .list method of its kind",
+        _ => "nanoctl sessions",
     }
 }
 
@@ -195,6 +216,16 @@ mod tests {
             assert_eq!(failure.code(), code, "{kind:?}");
             let line = failure.line("task");
             assert!(line.starts_with("nanoctl: task: no\\nsuch \\x1b[2Jthing; "), "{line}");
+        }
+        for (kind, what, hint) in [
+            (ErrorKind::NotFound, "agents show", "nanoctl agents list shows what there is"),
+            (ErrorKind::NotFound, "followup show", "nanoctl followup list shows what there is"),
+            (ErrorKind::NotFound, "followup add", "nanoctl sessions shows what there is"),
+            (ErrorKind::NotFound, "wait", "nanoctl tasks shows what there is"),
+            (ErrorKind::InvalidParams, "followup add", "see nanoctl followup add --help for what it takes"),
+        ] {
+            let line = Failure::from(RpcError::new(kind, "no")).line(what);
+            assert_eq!(line, format!("nanoctl: {what}: no; {hint}"));
         }
         let hinted = Failure::from(RpcError::new(ErrorKind::Limit, "full").hint("wait"));
         assert_eq!(hinted.line("submit"), "nanoctl: submit: full; wait");

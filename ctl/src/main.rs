@@ -1,8 +1,8 @@
 //! `nanoctl`: drives `nanod` from the shell, from cron and by hand.
 //!
 //! One thread, no async runtime. A verb is one file below `commands`; `place` says where the daemon is, `start` starts
-//! a personal one, `client` speaks to it, `link` keeps speaking to it over restarts, `output`, `table` and `render`
-//! show what it says, and `failure` is the only way to an error line and an exit code.
+//! a personal one, `client` speaks to it, `link` keeps speaking to it over restarts, `output`, `table`,
+//! `summary` and `render` show what it says, and `failure` is the only way to an error line and an exit code.
 
 mod cli;
 mod client;
@@ -17,6 +17,7 @@ mod output;
 mod place;
 mod render;
 mod start;
+mod summary;
 mod table;
 mod text;
 mod visible;
@@ -31,9 +32,8 @@ fn main() -> ExitCode {
             commands::dispatch(*cli).map_or_else(|failure| failure.report(&what, verbose), |()| ExitCode::SUCCESS)
         }
         Ok(cli::Parsed::Text(text)) => {
-            // A reader that has gone away needs no help text.
-            drop(std::io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
+            let written = std::io::stdout().write_all(text.as_bytes());
+            written.map_or_else(|error| failure::Failure::from(error).report("help", false), |()| ExitCode::SUCCESS)
         }
         Err(failure) => failure.report("usage", false),
     }

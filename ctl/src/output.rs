@@ -15,7 +15,8 @@ pub struct Output {
     pub terminal: bool,
     /// Whether a line of stderr may be drawn over.
     pub live: bool,
-    quiet: bool,
+    /// Whether nothing but the answer is wanted.
+    pub quiet: bool,
     colour: bool,
 }
 

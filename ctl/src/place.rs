@@ -39,20 +39,15 @@ impl Place {
 
     /// Connects to the first socket that answers.
     pub fn connect(&self, deadline: Deadline) -> Result<Stream, Failure> {
-        let mut reason = None;
+        let mut tried = Vec::new();
         for path in self.sockets() {
             match open(&path, deadline) {
                 Ok(stream) => return Ok(stream),
-                Err(error) => {
-                    let told = format!("{} ({})", path.display(), spoken(&error));
-                    // The first socket is the likeliest, but one that shuts us out is there for sure.
-                    let shut_out = error.kind() == io::ErrorKind::PermissionDenied;
-                    reason = if shut_out { Some(told) } else { reason.or(Some(told)) };
-                }
+                Err(error) => tried.push((path, error)),
             }
             deadline.clip(None)?;
         }
-        Err(self.unreachable(&reason.unwrap_or_default()))
+        Err(self.unreachable(&tried))
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
@@ -68,15 +63,28 @@ impl Place {
         }
     }
 
-    fn unreachable(&self, reason: &str) -> Failure {
-        let hint = match self {
+    fn unreachable(&self, tried: &[(PathBuf, io::Error)]) -> Failure {
+        let told: Vec<_> =
+            tried.iter().map(|(path, error)| format!("{} ({})", path.display(), spoken(error))).collect();
+        let shut_out = |(path, error): &(PathBuf, io::Error)| {
+            path == Path::new(SYSTEM) && error.kind() == io::ErrorKind::PermissionDenied
+        };
+        let group = if tried.iter().any(shut_out) { "; or join the group nanod to use the machine's" } else { "" };
+        let why = format!("no daemon is reached at {}", told.join(" or at "));
+        Failure::new(Kind::Unreachable, why, format!("{}{group}", self.remedy()))
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self {
             Self::Named(_) => "start nanod there, or name another socket with --socket or NANO_SOCKET",
-            Self::Usual(Some(_)) => "start nanod, or name its socket with --socket or NANO_SOCKET",
+            Self::Usual(Some(own)) if own == Path::new(SYSTEM) => {
+                "nanoctl run or submit starts one; or: systemctl start nanod"
+            }
+            Self::Usual(Some(_)) => "nanoctl run or submit starts one; or: systemctl --user start nanod",
             Self::Usual(None) => {
                 "there is no runtime folder for a daemon of your own: set XDG_RUNTIME_DIR, or name a socket in NANO_SOCKET"
             }
-        };
-        Failure::new(Kind::Unreachable, format!("no daemon is reached at {reason}"), hint)
+        }
     }
 }
 
@@ -123,7 +131,7 @@ fn spoken(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, PathBuf, Place, SYSTEM, named, own};
+    use super::{Path, PathBuf, Place, SYSTEM, io, named, own};
 
     #[test]
     fn own_sockets() {
@@ -144,6 +152,31 @@ mod tests {
         for bad in ["x".repeat(108), "@abstract".into(), String::new()] {
             assert_eq!(named(bad.clone().into()).map_err(|failure| failure.code()), Err(2), "{bad}");
         }
+    }
+
+    #[test]
+    fn every_socket_is_named_with_its_reason_and_the_way_out() {
+        let check = |place: Place, kinds: &[io::ErrorKind], why: &str, hint: &str| {
+            let tried: Vec<_> = place.sockets().into_iter().zip(kinds.iter().map(|kind| (*kind).into())).collect();
+            let failure = place.unreachable(&tried);
+            assert_eq!((failure.why.as_str(), failure.hint.as_str()), (why, hint));
+        };
+        let own = || Place::Usual(Some("/x/s".into()));
+        let (none, shut) = (io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied);
+        let both = |system: &str| {
+            format!("no daemon is reached at /x/s (there is no socket) or at /run/nanod/nanod.sock ({system})")
+        };
+        let start = "nanoctl run or submit starts one; or: systemctl --user start nanod";
+        check(own(), &[none, none], &both("there is no socket"), start);
+        let group = "; or join the group nanod to use the machine's";
+        check(own(), &[none, shut], &both("permission denied"), &format!("{start}{group}"));
+        let root = "nanoctl run or submit starts one; or: systemctl start nanod";
+        let why = "no daemon is reached at /run/nanod/nanod.sock (nobody listens)";
+        check(Place::Usual(Some(SYSTEM.into())), &[io::ErrorKind::ConnectionRefused], why, root);
+        let named = "start nanod there, or name another socket with --socket or NANO_SOCKET";
+        let at = |path: &str| format!("no daemon is reached at {path} (permission denied)");
+        check(Place::Named("/y".into()), &[shut], &at("/y"), named);
+        check(Place::Named(SYSTEM.into()), &[shut], &at(SYSTEM), &format!("{named}{group}"));
     }
 
     #[test]

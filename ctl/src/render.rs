@@ -6,17 +6,16 @@
 use std::io;
 use std::time::Instant;
 
-use nano_protocol::Object;
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::message::{Message, Role};
 use nano_protocol::task::{Task, TaskState};
 use serde_json::Value;
 
 use crate::output::{Output, Style, columns};
+use crate::summary::{brief, failing, label, member, text};
 use crate::visible::{cut, one_line};
 
 const FRAMES: [&str; 4] = ["-", "\\", "|", "/"];
-const LABEL: usize = 100;
 
 /// Who looks on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +30,16 @@ pub enum View {
 pub struct Live<'a> {
     output: &'a Output,
     view: View,
-    /// The pieces of the reply that streams now.
+    /// The pieces of the reply that streams now: what is said in between does not make it another reply.
     streamed: String,
+    /// Whether the last line of stdout is not ended yet.
+    open: bool,
     /// The last whole text on stdout.
     shown: Option<String>,
     /// Calls that run: id and label.
     running: Vec<(String, String)>,
+    /// Whether a task is known to run.
+    busy: bool,
     drawn: bool,
     began: Instant,
 }
@@ -44,33 +47,52 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// Starts with nothing shown.
     pub fn new(output: &'a Output, view: View) -> Self {
-        let (streamed, shown, running) = (String::new(), None, Vec::new());
-        Self { output, view, streamed, shown, running, drawn: false, began: Instant::now() }
+        let (streamed, shown, running, began) = (String::new(), None, Vec::new(), Instant::now());
+        Self { output, view, streamed, open: false, shown, running, busy: false, drawn: false, began }
     }
 
     /// Shows one event.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         let data = &event.data;
+        self.follow(event.kind);
         match event.kind {
-            EventType::TextDelta => return self.piece(text(data, "text")),
-            EventType::MessageAdded => {
-                let message = data.get("message").and_then(|message| serde_json::from_value(message.clone()).ok());
-                return message.map_or(Ok(()), |message| self.message(&message));
+            EventType::TextDelta => self.piece(text(data, "text")),
+            EventType::MessageAdded => member(data, "message").map_or(Ok(()), |message| self.message(&message)),
+            EventType::ToolStarted => {
+                self.tool_started(data);
+                Ok(())
             }
-            EventType::ToolStarted => self.tool_started(data),
-            EventType::ToolFinished => return self.tool_finished(data),
-            EventType::TaskFinished | EventType::TaskInterrupted if self.view == View::Attach => {
-                let task = data.get("task").and_then(|task| serde_json::from_value(task.clone()).ok());
-                return task.map_or(Ok(()), |task| self.task_ended(&task));
+            EventType::ToolFinished => self.tool_finished(data),
+            EventType::TaskFinished | EventType::TaskInterrupted => {
+                self.wipe();
+                match member(data, "task") {
+                    Some(task) if self.view == View::Attach => self.task_ended(&task),
+                    _ => Ok(()),
+                }
             }
-            _ => return self.remark(event),
+            _ => self.remark(event),
         }
-        Ok(())
+    }
+
+    /// Keeps in mind whether a task runs and which reply streams.
+    fn follow(&mut self, kind: EventType) {
+        match kind {
+            EventType::TaskFinished | EventType::TaskInterrupted | EventType::SessionClosed => self.busy = false,
+            EventType::TaskStarted | EventType::ToolStarted | EventType::TextDelta | EventType::ReasoningDelta => {
+                self.busy = true;
+            }
+            // Another try or another turn: its reply begins anew.
+            EventType::TurnStarted | EventType::ModelRetry | EventType::ModelFallback => {
+                self.busy = true;
+                self.streamed.clear();
+            }
+            _ => {}
+        }
     }
 
     /// Moves the line that shows what is going on.
     pub fn tick(&mut self) {
-        if !self.output.live || !self.streamed.is_empty() {
+        if !self.output.live || !self.busy || self.open {
             return;
         }
         let doing = self.running.last().map_or("thinking", |(_, label)| label);
@@ -100,15 +122,23 @@ impl<'a> Live<'a> {
         if !self.output.terminal {
             return Ok(());
         }
-        self.wipe();
         self.streamed.push_str(piece);
-        self.output.piece(piece)
+        self.write(piece)
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.wipe();
+        self.open = if text.is_empty() { self.open } else { !text.ends_with('\n') };
+        self.output.piece(text)
     }
 
     fn message(&mut self, message: &Message) -> io::Result<()> {
         match message.role {
             Role::Assistant => self.reply(&message.content),
-            Role::Tool => Ok(()),
+            Role::Tool => match failing(message) {
+                Some(how) => self.note(&format!("  {}: {how}", message.tool_name.as_deref().unwrap_or("tool"))),
+                None => Ok(()),
+            },
             Role::User if self.view == View::Run => Ok(()),
             Role::User | Role::Steering | Role::Followup => {
                 self.note(&format!("[{}] {}", message.role, message.content))
@@ -121,15 +151,14 @@ impl<'a> Live<'a> {
         if !whole || content.is_empty() {
             return self.fresh_line();
         }
-        self.wipe();
-        if let Some(rest) = content.strip_prefix(self.streamed.as_str()) {
-            self.output.piece(rest)?;
-        } else {
+        let streamed = std::mem::take(&mut self.streamed);
+        if let Some(rest) = content.strip_prefix(streamed.as_str()) {
+            self.write(rest)?;
+        } else if !streamed.starts_with(content) {
             // Pieces were lost or belong to a try that was given up.
             self.fresh_line()?;
-            self.output.piece(content)?;
+            self.write(content)?;
         }
-        content.clone_into(&mut self.streamed);
         self.shown = Some(content.to_owned());
         self.fresh_line()
     }
@@ -190,8 +219,7 @@ impl<'a> Live<'a> {
     /// Ends the reply that streams, so that what comes next begins a line.
     fn fresh_line(&mut self) -> io::Result<()> {
         self.wipe();
-        let streamed = std::mem::take(&mut self.streamed);
-        if streamed.is_empty() || streamed.ends_with('\n') { Ok(()) } else { self.output.piece("\n") }
+        if std::mem::take(&mut self.open) { self.output.piece("\n") } else { Ok(()) }
     }
 }
 
@@ -200,55 +228,41 @@ pub fn has_answer(task: &Task) -> bool {
     matches!(task.state, TaskState::Succeeded | TaskState::Failed)
 }
 
-/// Returns a call on one short line: the tool and the first of its arguments that is a text.
-pub fn label(name: &str, arguments: Option<&Object>) -> String {
-    let first = arguments.and_then(|object| object.values().find_map(Value::as_str)).unwrap_or_default();
-    cut(one_line(&format!("{name} {first}")).trim_end(), LABEL)
-}
-
-/// Returns what an event's data says, in short: its message, else the first text in it, else the JSON.
-pub fn brief(data: &Value) -> String {
-    let inner = |object: &Object| {
-        let said = ["message", "error", "reason", "text", "why"].iter().find_map(|key| object.get(*key)?.as_str());
-        said.map(str::to_owned)
-    };
-    let said = match data {
-        Value::String(said) => Some(said.clone()),
-        Value::Object(object) => inner(object),
-        _ => None,
-    };
-    cut(&said.unwrap_or_else(|| data.to_string()), 2 * LABEL)
-}
-
-fn text<'v>(data: &'v Value, key: &str) -> &'v str {
-    data.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::expect_used, reason = "tests")]
+
+    use clap::Parser as _;
     use serde_json::json;
 
-    use super::{brief, label};
+    use super::{Live, Output, View};
+    use crate::cli::Cli;
 
     #[test]
-    fn labels() {
-        for (name, arguments, expected) in [
-            ("exec", json!({"timeout": 3, "command": "ls\n-la"}), "exec ls\\n-la"),
-            ("datetime", json!({}), "datetime"),
-            ("\u{1b}c", json!({"x": 1}), "\\x1bc"),
+    fn something_goes_on_while_a_task_runs_only() {
+        let cli = Cli::try_parse_from(["nanoctl", "-q", "attach"]).expect("a command line");
+        let mut output = Output::new(&cli.global);
+        output.live = true;
+        let mut live = Live::new(&output, View::Attach);
+        live.tick();
+        assert!(!live.drawn);
+        for (kind, busy) in [
+            ("session.booted", false),
+            ("task.queued", false),
+            ("task.started", true),
+            ("message.added", true),
+            ("task.finished", false),
+            ("steering.carried", false),
+            ("turn.started", true),
+            ("task.interrupted", false),
+            ("tool.started", true),
+            ("session.closed", false),
         ] {
-            assert_eq!(label(name, arguments.as_object()), expected);
-        }
-    }
-
-    #[test]
-    fn briefs() {
-        for (data, expected) in [
-            (json!("gone"), "gone"),
-            (json!({"kind": "model", "message": "overloaded"}), "overloaded"),
-            (json!({"from": 1}), "{\"from\":1}"),
-        ] {
-            assert_eq!(brief(&data), expected);
+            let event = json!({"at": "2027-01-31T08:00:00.000Z", "type": kind, "data": {}});
+            live.event(&serde_json::from_value(event).expect("an event")).expect("a terminal or none");
+            live.tick();
+            assert_eq!(live.drawn, busy, "{kind}");
+            live.wipe();
         }
     }
 }

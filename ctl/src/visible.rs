@@ -10,6 +10,13 @@ pub fn one_line(text: &str) -> String {
     escape(text, |_| false)
 }
 
+/// Returns the first line of `text` that says something, made harmless; a `…` ends it where more follows.
+pub fn first_line(text: &str) -> String {
+    let text = text.trim();
+    let line = text.lines().next().unwrap_or_default().trim_end();
+    one_line(&if line.len() < text.len() { format!("{line} …") } else { line.to_owned() })
+}
+
 /// Returns at most `width` characters of `text`, the last one `…` where something is left out.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -43,7 +50,7 @@ fn is_direction(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, one_line, visible};
+    use super::{cut, first_line, one_line, visible};
 
     #[test]
     fn nothing_drives_the_terminal() {
@@ -58,6 +65,16 @@ mod tests {
             assert_eq!(visible(text), expected);
         }
         assert_eq!(one_line("a\tb\nc"), "a\\tb\\nc");
+    }
+
+    #[test]
+    fn first_lines() {
+        for (text, expected) in
+            [("one", "one"), ("one\ntwo", "one …"), ("\r\n one \r\n\r\n", "one"), ("\n", ""), ("", "")]
+        {
+            assert_eq!(first_line(text), expected, "{text:?}");
+        }
+        assert_eq!(first_line("a\u{1b}[2J\tb\n"), "a\\x1b[2J\\tb");
     }
 
     #[test]

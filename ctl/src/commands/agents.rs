@@ -7,6 +7,7 @@ use nano_protocol::method::{AgentGet, AgentList};
 use crate::commands::or_dash;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::table::Column::{Text, Whole};
 use crate::table::{fields, table};
 
 /// What to do with agent profiles.
@@ -31,7 +32,8 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::List => context.show::<AgentList>(&PageParams::default(), |output, list| {
             let row = |it: &AgentInfo| vec![it.name.clone(), or_dash(it.model.as_ref()), it.booter.clone(), tools(it)];
-            table(output, &["AGENT", "MODEL", "BOOTER", "TOOLS"], &list.agents.iter().map(row).collect::<Vec<_>>())
+            let head = [Whole("AGENT"), Whole("MODEL"), Whole("BOOTER"), Text("TOOLS")];
+            table(output, &head, &list.agents.iter().map(row).collect::<Vec<_>>())
         }),
         Verb::Show(one) => {
             context.show::<AgentGet>(&NameParams { name: one.name }, |output, it| fields(output, &particulars(&it)))

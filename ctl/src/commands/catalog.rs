@@ -3,10 +3,14 @@
 use nano_protocol::catalog::{BooterInfo, ModelInfo, PageParams};
 use nano_protocol::method::{BooterList, ModelList};
 
-use crate::commands::or_dash;
+use crate::commands::{or_dash, page};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::table::Column::{Text, Whole};
 use crate::table::table;
+
+const NO_MODEL: &str = "there is no model: set OPENAI_API_KEY for nanod, start Ollama or a llama.cpp server, \
+     or put [models.NAME] into nanod.toml";
 
 /// Carries out `models`.
 pub fn models(context: &Context) -> Result<(), Failure> {
@@ -17,7 +21,8 @@ pub fn models(context: &Context) -> Result<(), Failure> {
             vec![name, it.api.clone(), or_dash(it.model.as_ref()), place, it.source.clone(), or_dash(it.note.as_ref())]
         };
         let rows: Vec<_> = list.models.iter().map(row).collect();
-        table(output, &["MODEL", "API", "SERVES", "AT", "SOURCE", "NOTE"], &rows)
+        let head = [Whole("MODEL"), Whole("API"), Whole("SERVES"), Whole("AT"), Whole("SOURCE"), Text("NOTE")];
+        page(output, &head, &rows, None, NO_MODEL)
     })
 }
 
@@ -28,6 +33,7 @@ pub fn booters(context: &Context) -> Result<(), Failure> {
             let available = if it.available { "available" } else { "unavailable" };
             vec![it.kind.clone(), available.into(), format!("{} tools", it.tools.len()), or_dash(it.note.as_ref())]
         };
-        table(output, &["BOOTER", "STATE", "DECLARES", "NOTE"], &list.booters.iter().map(row).collect::<Vec<_>>())
+        let head = [Whole("BOOTER"), Whole("STATE"), Whole("DECLARES"), Text("NOTE")];
+        table(output, &head, &list.booters.iter().map(row).collect::<Vec<_>>())
     })
 }

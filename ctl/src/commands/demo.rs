@@ -25,11 +25,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Carries out `demo`.
 pub fn run(context: &Context, _: &Args) -> Result<(), Failure> {
+    if context.output.json {
+        return Err(Failure::usage("the demo has no JSON to print", "leave --json out, or see nanoctl run --json"));
+    }
     let mut stage = Stage::set(context)?;
-    let played = play(&stage);
-    let cleared = stage.clear(played.is_ok());
-    played.and(cleared)?;
-    stage.say("# All of it happened: the file is changed, the steering was heard, the follow-up fired.")
+    let played = play(&stage).and_then(|()| stage.clear());
+    played.map_err(|failure| stage.stopped().unwrap_or(failure))?;
+    let all = "# All of it happened: the file is changed, the steering was heard, the follow-up fired.";
+    Ok(context.output.answer(all)?)
 }
 
 fn play(stage: &Stage<'_>) -> Result<(), Failure> {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use nano_protocol::event::{Event, EventType, SubscribeParams};
 use nano_protocol::id::{SessionId, SessionRef, TaskId};
 use nano_protocol::method::{EventsSubscribe, SessionList};
-use nano_protocol::session::{ListParams, SessionState};
-use serde_json::Value;
+use nano_protocol::session::{ListParams, Session, SessionState};
 
 use crate::client::{self, Client, Raw};
 use crate::context::{Context, Start};
 use crate::failure::{Failure, Kind};
 use crate::link::Link;
-use crate::render::{Live, View, brief};
+use crate::render::{Live, View};
+use crate::summary::summary;
 
 const TICK: Duration = Duration::from_millis(120);
 /// A replay is over at the newest number; where that one is another owner's, after so much silence.
@@ -38,21 +38,22 @@ pub struct Args {
     /// Those after this number; all that are kept unless told, none with --follow
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// Only those of this type; may be given again
-    #[arg(long = "type", value_name = "T")]
+    #[arg(long = "type", value_name = "T", help = types())]
     types: Vec<EventType>,
     /// Only those of this session
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
 }
 
+fn types() -> String {
+    let all: Vec<_> = EventType::ALL.iter().map(|kind| kind.as_str()).collect();
+    format!("Only those of this type; may be given again: {}", all.join(", "))
+}
+
 /// Carries out `attach`: until the session is closed.
 pub fn attach(context: &Context, args: Attach) -> Result<(), Failure> {
     let mut link = Link::new(context, Start::Never)?;
-    let session = match args.session {
-        Some(session) => SessionRef(session),
-        None => link.persist(newest_open)?,
-    };
+    let session = args.session.map_or_else(|| choose(context, &mut link), |session| Ok(SessionRef(session)))?;
     let params = SubscribeParams {
         session: Some(session),
         since_seq: args.since,
@@ -139,21 +140,25 @@ fn replay(
     Ok(())
 }
 
-fn newest_open(client: &mut Client) -> Result<SessionRef, Failure> {
+/// Takes the newest open session and says which one that is.
+fn choose(context: &Context, link: &mut Link<'_>) -> Result<SessionRef, Failure> {
+    let session = link.persist(newest_open)?;
+    let name = session.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+    context.output.note(&format!("attached to {}{name}", session.id));
+    Ok(SessionRef::from(&session.id))
+}
+
+fn newest_open(client: &mut Client) -> Result<Session, Failure> {
     let list = client.call::<SessionList>(&ListParams::default())?;
-    let open = list.sessions.iter().find(|session| session.state != SessionState::Closed);
+    let open = list.sessions.into_iter().find(|session| session.state != SessionState::Closed);
     let none = || Failure::new(Kind::NotFound, "there is no open session", "nanoctl run or nanoctl session create");
-    Ok(SessionRef::from(&open.ok_or_else(none)?.id))
+    open.ok_or_else(none)
 }
 
 fn line(event: &Event) -> String {
     let seq = event.seq.map_or_else(|| "-".into(), |seq| seq.to_string());
     let about = event.task.as_ref().map(TaskId::as_str).or(event.session.as_ref().map(SessionId::as_str));
-    let detail = ["message", "task", "followup"].iter().find_map(|key| {
-        let inner = event.data.get(*key)?;
-        inner.get("content").or_else(|| inner.get("state")).map(brief)
-    });
-    let detail = detail.unwrap_or_else(|| if event.data == Value::Null { String::new() } else { brief(&event.data) });
-    let detail = crate::visible::one_line(&detail);
-    format!("{seq:>6}  {}  {:<18}  {}  {detail}", event.at, event.kind, about.unwrap_or("-"))
+    let detail = summary(event);
+    let line = format!("{seq:>6}  {}  {:<18}  {}  {detail}", event.at, event.kind, about.unwrap_or("-"));
+    line.trim_end().to_owned()
 }

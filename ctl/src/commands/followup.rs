@@ -1,27 +1,38 @@
 //! `followup add|list|show|cancel|next`: messages that become tasks later.
 
+mod when;
+
 use std::time::Duration;
 
 use clap::Subcommand;
+use jiff::tz::TimeZone;
 use nano_protocol::followup::{
-    Followup, FollowupListParams, FollowupParams, FollowupState, Missed, NextParams, On, Overlap, ScheduleParams,
-    Trigger,
+    Followup, FollowupListParams, FollowupParams, FollowupState, Missed, NextParams, Overlap, ScheduleParams, Trigger,
 };
 use nano_protocol::id::SessionRef;
 use nano_protocol::method::{FollowupCancel, FollowupGet, FollowupList, FollowupNext, FollowupSchedule};
 use nano_protocol::time::Timestamp;
 
-use crate::commands::{mention_rest, or_dash};
+use crate::commands::{or_dash, page};
 use crate::context::Context;
 use crate::duration::{self, millis};
 use crate::failure::Failure;
+use crate::table::Column::{Extra, Text, Whole};
 use crate::table::{fields, table};
 use crate::text;
+use when::When;
 
 /// What to do with follow-ups.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Schedule one, print its id
+    #[command(after_help = "Examples:
+  nanoctl followup add web \"Is it still up?\" --in 90s
+  nanoctl followup add web \"Write the report\" --at 2027-01-31T09:00 --tz Europe/Oslo
+  nanoctl followup add web \"Look at the mail\" --cron \"0 9 * * 1-5\" --tz Europe/Oslo --until 2027-12-31T00:00:00Z
+
+Durations are 250ms, 90s, 10m, 1h30m or 2d. Times are RFC 3339 (2027-01-31T08:00:00Z) or, without an offset, a clock
+time of --tz.")]
     Add(Add),
     /// List them, newest first
     List(List),
@@ -53,62 +64,18 @@ pub struct Add {
     /// What becomes of slots that passed: skip, latest or all
     #[arg(long, value_name = "HOW")]
     missed: Option<Missed>,
-    /// While its task before still runs: skip, queue or replace
+    /// While its task before still runs: skip or queue
     #[arg(long, value_name = "HOW")]
     overlap: Option<Overlap>,
-    /// Not after this instant
+    /// Not after this instant, given as for --at
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// How often it fires at most
     #[arg(long, value_name = "N")]
     max_runs: Option<u64>,
     /// A stable delay of up to so long
-    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    #[arg(long, hide = true, value_name = "DUR", value_parser = duration::parse)]
     jitter: Option<Duration>,
-}
-
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
-struct When {
-    /// Once, after so long
-    #[arg(long = "in", value_name = "DUR", value_parser = duration::parse)]
-    after_time: Option<Duration>,
-    /// Once, at this instant
-    #[arg(long, value_name = "TIME")]
-    at: Option<String>,
-    /// Again and again, every so long
-    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
-    every: Option<Duration>,
-    /// By a cron expression of 5 or 6 fields
-    #[arg(long, value_name = "EXPR")]
-    cron: Option<String>,
-    /// When this task has ended
-    #[arg(long, value_name = "TASK")]
-    after: Option<String>,
-    /// When an event of this type comes
-    #[arg(long, value_name = "EVENT")]
-    on: Option<String>,
-    /// When a file that fits appears below the workspace
-    #[arg(long, value_name = "GLOB")]
-    file: Option<String>,
-    /// Only when it is triggered from outside
-    #[arg(long)]
-    external: bool,
-}
-
-impl When {
-    fn trigger(self) -> Trigger {
-        let on = On { task: self.after, event: self.on, file: self.file, ..On::default() };
-        Trigger {
-            after_ms: self.after_time.map(millis),
-            at: self.at,
-            every_ms: self.every.map(millis),
-            cron: self.cron,
-            on: (on != On::default()).then_some(on),
-            external: self.external.then_some(true),
-            ..Trigger::default()
-        }
-    }
 }
 
 /// One follow-up.
@@ -125,7 +92,7 @@ pub struct List {
     /// Only those of this session
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only those in this state
+    /// Only those in this state: active, paused, done, cancelled or failed
     #[arg(long, value_name = "S")]
     state: Option<FollowupState>,
     /// At most so many; 200 unless told
@@ -144,7 +111,7 @@ pub struct Next {
     /// The IANA zone of local times and cron fields
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// From this instant on; now unless told
+    /// From this instant on, given as for --at; now unless told
     #[arg(long, value_name = "T")]
     from: Option<String>,
     /// How many; 3 unless told
@@ -162,11 +129,12 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
             context.show::<FollowupCancel>(&one.into(), |output, it| output.answer(&format!("{} {}", it.id, it.state)))
         }
         Verb::Next(args) => {
-            let trigger = Trigger { tz: args.tz, ..args.when.trigger() };
+            let zone = args.tz.clone();
+            let trigger = Trigger { tz: args.tz, ..args.when.trigger()? };
             let params = NextParams { trigger, from: args.from, count: args.count };
             context.show::<FollowupNext>(&params, |output, times| {
-                let row = |at: &Timestamp| vec![at.to_string(), local(*at)];
-                table(output, &["UTC", "LOCAL"], &times.next.iter().map(row).collect::<Vec<_>>())
+                let row = |at: &Timestamp| vec![at.to_string(), spoken(*at, zone.as_deref())];
+                table(output, &[Whole("UTC"), Whole("TIME")], &times.next.iter().map(row).collect::<Vec<_>>())
             })
         }
     }
@@ -175,8 +143,8 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
 fn add(context: &Context, args: Add) -> Result<(), Failure> {
     let params = ScheduleParams {
         session: SessionRef(args.session),
+        trigger: args.when.trigger()?,
         content: text::resolve(args.text.as_deref(), &context.output)?,
-        trigger: args.when.trigger(),
         name: args.name,
         tz: args.tz,
         missed: args.missed,
@@ -188,8 +156,8 @@ fn add(context: &Context, args: Add) -> Result<(), Failure> {
     };
     context.show::<FollowupSchedule>(&params, |output, it| {
         output.answer(it.id.as_str())?;
-        for at in &it.next {
-            output.note(&format!("next {at}  {}", local(*at)));
+        for at in next(&it) {
+            output.note(&format!("next {at}  {}", spoken(*at, it.tz.as_deref())));
         }
         Ok(())
     })
@@ -200,19 +168,13 @@ fn list(context: &Context, args: List) -> Result<(), Failure> {
     let params = FollowupListParams { session: session.map(SessionRef), state, limit, after };
     context.show::<FollowupList>(&params, |output, list| {
         let row = |it: &Followup| {
-            let next = or_dash(it.next.first());
-            vec![
-                it.id.to_string(),
-                it.state.to_string(),
-                next,
-                when(&it.trigger),
-                it.session.to_string(),
-                it.content.clone(),
-            ]
+            let text = it.name.as_ref().map_or_else(|| it.content.clone(), |name| format!("{name}: {}", it.content));
+            let (id, state, next) = (it.id.to_string(), it.state.to_string(), or_dash(it.next.first()));
+            vec![id, state, next, text, when(&it.trigger), it.session.to_string()]
         };
         let rows: Vec<_> = list.followups.iter().map(row).collect();
-        mention_rest(output, list.next.as_ref());
-        table(output, &["FOLLOWUP", "STATE", "NEXT", "WHEN", "SESSION", "TEXT"], &rows)
+        let head = [Whole("ID"), Whole("STATE"), Whole("NEXT"), Text("TEXT"), Extra("WHEN"), Extra("SESSION")];
+        page(output, &head, &rows, list.next.as_ref(), "there is no such follow-up: nanoctl followup add makes one")
     })
 }
 
@@ -234,7 +196,7 @@ fn particulars(it: &Followup) -> Vec<(&'static str, String)> {
         ("missed", format!("{} ({})", it.missed, it.missed_policy)),
         ("overlap", it.overlap.to_string()),
     ];
-    lines.extend(it.next.iter().map(|at| ("next", format!("{at}  {}", local(*at)))));
+    lines.extend(next(it).map(|at| ("next", format!("{at}  {}", spoken(*at, it.tz.as_deref())))));
     lines
 }
 
@@ -243,44 +205,26 @@ fn when(trigger: &Trigger) -> String {
     serde_json::to_string(trigger).unwrap_or_default().replace('"', "")
 }
 
-fn local(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
-    at.map_or_else(|_| "-".into(), |at| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+/// Returns the slots that will fire: the daemon computes times, whatever number of runs is left.
+fn next(it: &Followup) -> impl Iterator<Item = &Timestamp> {
+    let left = it.max_runs.map_or(u64::MAX, |most| most.saturating_sub(it.runs));
+    it.next.iter().take(usize::try_from(left).unwrap_or(usize::MAX))
+}
+
+/// Returns a time as a clock in `zone` shows it, and as the one here does where that differs.
+fn spoken(at: Timestamp, zone: Option<&str>) -> String {
+    let here = TimeZone::system();
+    let theirs = zone.and_then(|zone| TimeZone::get(zone).ok()).unwrap_or_else(|| here.clone());
+    let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return "-".into() };
+    let (theirs, here) = (at.to_zoned(theirs), at.to_zoned(here));
+    let clock = |at: &jiff::Zoned| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
+    // A clock here that shows UTC has been shown beside it.
+    let known = [theirs.offset(), jiff::tz::Offset::UTC].contains(&here.offset());
+    if known { clock(&theirs) } else { format!("{}  {}", clock(&theirs), clock(&here)) }
 }
 
 impl From<One> for FollowupParams {
     fn from(one: One) -> Self {
         Self { followup: one.followup }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::When;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        when: When,
-    }
-
-    #[test]
-    fn every_option_has_its_trigger() {
-        for (args, trigger) in [
-            (&["--in", "1h30m"][..], r#"{"after_ms":5400000}"#),
-            (&["--at", "2027-01-31T08:00:00"], r#"{"at":"2027-01-31T08:00:00"}"#),
-            (&["--every", "90s"], r#"{"every_ms":90000}"#),
-            (&["--cron", "0 9 * * 1-5"], r#"{"cron":"0 9 * * 1-5"}"#),
-            (&["--after", "tsk_1"], r#"{"on":{"task":"tsk_1"}}"#),
-            (&["--on", "task.finished"], r#"{"on":{"event":"task.finished"}}"#),
-            (&["--file", "*.csv"], r#"{"on":{"file":"*.csv"}}"#),
-            (&["--external"], r#"{"external":true}"#),
-        ] {
-            let line = Line::try_parse_from(["x"].iter().chain(args));
-            let text = line.map(|line| serde_json::to_string(&line.when.trigger()).unwrap_or_default());
-            assert_eq!(text.unwrap_or_default(), trigger, "{args:?}");
-        }
     }
 }

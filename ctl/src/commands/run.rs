@@ -89,7 +89,7 @@ impl Follow<'_> {
 
     fn cancel_if_pressed(&mut self, client: &mut Client, live: &mut Live<'_>) -> Result<(), Failure> {
         if self.interrupts.pressed() && !self.cancelled {
-            live.note("cancelling; Ctrl-C again leaves it running")?;
+            live.note("cancelling; Ctrl-C again stops waiting")?;
             client.call::<TaskCancel>(&self.params())?;
             self.cancelled = true;
         }

@@ -11,12 +11,13 @@ use nano_protocol::method::{
 use nano_protocol::session::{ListParams, MessagesParams, Session, SessionParams, SessionState};
 
 use crate::commands::submit::Fresh;
-use crate::commands::{mention_rest, or_dash};
+use crate::commands::{or_dash, page};
 use crate::context::{Context, Start};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::render::label;
-use crate::table::{fields, table};
+use crate::summary::label;
+use crate::table::Column::{Extra, Text, Whole};
+use crate::table::fields;
 
 /// What to do with one session.
 #[derive(Debug, Subcommand)]
@@ -70,7 +71,7 @@ pub struct Messages {
 /// Which sessions.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only those in this state
+    /// Only those in this state: idle, running, interrupted or closed
     #[arg(long, value_name = "S")]
     state: Option<SessionState>,
     /// At most so many; 200 unless told
@@ -113,13 +114,19 @@ pub fn list(context: &Context, args: List) -> Result<(), Failure> {
                 it.state.to_string(),
                 name,
                 it.agent.clone(),
-                it.updated_at.to_string(),
                 it.workspace.clone(),
+                it.updated_at.to_string(),
             ]
         };
         let rows: Vec<_> = list.sessions.iter().map(row).collect();
-        mention_rest(output, list.next.as_ref());
-        table(output, &["SESSION", "STATE", "NAME", "AGENT", "UPDATED", "WORKSPACE"], &rows)
+        let head = [Whole("ID"), Whole("STATE"), Whole("NAME"), Whole("AGENT"), Text("WORKSPACE"), Extra("UPDATED")];
+        page(
+            output,
+            &head,
+            &rows,
+            list.next.as_ref(),
+            "there is no such session: nanoctl run or session create makes one",
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use nano_protocol::id::SessionRef;
 use nano_protocol::method::SessionSteer;
-use nano_protocol::session::{Delivery, SteerParams};
+use nano_protocol::session::{AcceptedAs, Delivery, SteerParams};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -51,6 +51,10 @@ pub fn run(context: &Context, args: Args) -> Result<(), Failure> {
     let delivery = Some(args.when.delivery());
     let params = SteerParams { session: SessionRef(args.session), content, delivery, ..SteerParams::default() };
     context.show::<SessionSteer>(&params, |output, steered| {
-        output.answer(&format!("{} {}", steered.message, steered.accepted_as))
+        output.answer(&format!("{} {}", steered.message, steered.accepted_as))?;
+        if steered.accepted_as == AcceptedAs::Task {
+            output.note(&format!("the session was idle: this is now task {}", steered.task));
+        }
+        Ok(())
     })
 }

@@ -7,12 +7,13 @@ use nano_protocol::method::{Method as _, TaskCancel, TaskGet, TaskList, TaskResu
 use nano_protocol::task::{Task, TaskListParams, TaskParams, TaskState};
 
 use crate::client::decode;
-use crate::commands::{mention_rest, or_dash};
+use crate::commands::{or_dash, page};
 use crate::context::{Context, Start};
 use crate::failure::{Failure, Kind};
 use crate::output::Output;
 use crate::render::has_answer;
-use crate::table::{fields, table};
+use crate::table::Column::{Extra, Text, Whole};
+use crate::table::fields;
 
 /// One task.
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ pub struct List {
     /// Only those of this session
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
-    /// Only those in this state
+    /// Only those in this state: queued, running, succeeded, failed, cancelled or interrupted
     #[arg(long, value_name = "S")]
     state: Option<TaskState>,
     /// At most so many; 200 unless told
@@ -49,23 +50,19 @@ pub fn list(context: &Context, args: List) -> Result<(), Failure> {
     let List { session, state, limit, after } = args;
     let params = TaskListParams { session: session.map(SessionRef), state, limit, after };
     context.show::<TaskList>(&params, |output, list| {
-        let row = |task: &Task| {
-            let state = or_dash(
-                task.reason.filter(|_| task.state == TaskState::Failed).map(|reason| format!("failed:{reason}")),
-            );
-            let state = if state == "-" { task.state.to_string() } else { state };
-            vec![
-                task.id.to_string(),
-                state,
-                task.session.to_string(),
-                task.created_at.to_string(),
-                task.content.clone(),
-            ]
+        let row = |it: &Task| {
+            let text = it.content.clone();
+            vec![it.id.to_string(), state_of(it), text, it.session.to_string(), it.created_at.to_string()]
         };
         let rows: Vec<_> = list.tasks.iter().map(row).collect();
-        mention_rest(output, list.next.as_ref());
-        table(output, &["TASK", "STATE", "SESSION", "CREATED", "TEXT"], &rows)
+        let head = [Whole("ID"), Whole("STATE"), Text("TEXT"), Extra("SESSION"), Extra("CREATED")];
+        page(output, &head, &rows, list.next.as_ref(), "there is no such task: nanoctl run or submit makes one")
     })
+}
+
+fn state_of(task: &Task) -> String {
+    let why = task.reason.filter(|_| task.state == TaskState::Failed);
+    why.map_or_else(|| task.state.to_string(), |why| format!("failed:{why}"))
 }
 
 /// Carries out `result`: the answer of a task that has ended, never a text on the way to it.

@@ -6,6 +6,7 @@ use nano_protocol::session::{SessionParams, SessionTools as List};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::table::Column::{Text, Whole};
 use crate::table::table;
 
 /// Which session's tools.
@@ -42,7 +43,7 @@ pub fn tools(context: &Context, args: Tools) -> Result<(), Failure> {
         let withheld = list.withheld.iter().filter(|_| args.why);
         let withheld = withheld.map(|tool| vec![tool.name.clone(), "withheld".into(), "-".into(), tool.why.clone()]);
         let rows: Vec<_> = offered.chain(withheld).collect();
-        table(output, &["TOOL", "SOURCE", "NEEDS", "ABOUT"], &rows)
+        table(output, &[Whole("TOOL"), Whole("SOURCE"), Whole("NEEDS"), Text("ABOUT")], &rows)
     })
 }
 

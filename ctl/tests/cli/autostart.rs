@@ -67,6 +67,9 @@ fn a_personal_daemon_is_started_and_let_go() {
     let ran = home.run("./nanoctl --no-autostart submit hi");
     assert_eq!((ran.code, home.path("run/nanod").exists()), (3, false), "{}", ran.err);
     let ran = home.run("./nanoctl tasks");
+    let hint = "; nanoctl run or submit starts one; or: systemctl --user start nanod";
+    assert!(ran.err.contains("run/nanod/nanod.sock (there is no socket) or at /run/nanod/nanod.sock ("), "{}", ran.err);
+    assert!(ran.err.contains(hint), "{}", ran.err);
     assert_eq!((ran.code, home.path("run/nanod").exists()), (3, false), "{}", ran.err);
     // The shell's reader ends only when no process holds a copy of its pipe.
     let ran = home.run("exec 3>&1 11>&1; id=$(./nanoctl submit hi) && echo \"<$id>\"");
@@ -92,6 +95,29 @@ fn no_runtime_folder_names_the_way_out() {
     let ran = home.run("unset XDG_RUNTIME_DIR; ./nanoctl submit hi");
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("NANO_SOCKET"), "{}", ran.err);
+}
+
+#[test]
+fn a_demo_that_is_interrupted_is_quiet_and_clears_up() {
+    let home = Home::new();
+    let started = home.path("started");
+    // A daemon that starts and never accepts.
+    fs::write(home.path("nanod"), "#!/bin/sh\necho up > \"${0%/*}/started\"\nexec sleep 60\n").unwrap();
+    let made = Command::new("mkfifo").arg(&started).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(home.path("tmp")).unwrap();
+    let mut demo = Command::new(home.path("nanoctl"));
+    demo.args(["demo", "-q"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", home.path("tmp"))
+        .stdin(std::process::Stdio::null());
+    let child = demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    assert_eq!(fs::read_to_string(started).unwrap(), "up\n");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(&child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (130, "", ""));
+    assert_eq!(fs::read_dir(home.path("tmp")).unwrap().count(), 0);
 }
 
 /// The daemon that the script above becomes: it ends when it is told to, or when nobody comes.

@@ -49,9 +49,17 @@ fn no_daemon_is_3_and_a_bad_place_is_2() {
 
 #[test]
 fn usage_is_2() {
-    for args in
-        [&[][..], &["nonsense"], &["wait"], &["run"], &["run", "x", "-s", "a", "--new", "b"], &["rpc", "x", "{"]]
-    {
+    for args in [
+        &[][..],
+        &["nonsense"],
+        &["wait"],
+        &["run"],
+        &["run", "x", "-s", "a", "--new", "b"],
+        &["rpc", "x", "{"],
+        &["demo", "--json"],
+        &["followup", "add", "s", "x"],
+        &["followup", "next"],
+    ] {
         let ran = Ran::from(&bare(args).output().unwrap());
         assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{args:?}: {}", ran.err);
         assert!(ran.err.starts_with("nanoctl: ") && ran.err.contains("; "), "{}", ran.err);
@@ -75,6 +83,19 @@ fn a_daemon_that_goes_away_or_talks_nonsense() {
     assert_eq!(ran.code, 3, "{}", ran.err);
     let fake = Fake::start(|_, _| vec![Say::Result(json!({"version": 1}))]);
     assert_eq!(nanoctl(&fake, &["status"]).code, 5);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_1() {
+    let fake = Fake::start(|_, _| vec![Say::Result(task("tsk_1", "succeeded", &json!({"result": "x"})))]);
+    for args in
+        [&["task", "tsk_1"][..], &["result", "tsk_1"], &["--json", "wait", "tsk_1"], &["submit", "x"], &["--help"]]
+    {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let ran = Ran::from(&command(&fake, args).stdout(full).output().unwrap());
+        assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("the answer cannot be written"), "{}", ran.err);
+    }
 }
 
 #[test]

@@ -37,19 +37,61 @@ fn tables() {
         &list,
     );
     insta::assert_snapshot!(out, @r"
-    tsk_2  running      ses_1  2027-01-31T08:00:00.000Z  fix\nit
-    tsk_1  failed:loop  ses_1  2027-01-31T08:00:00.000Z  fix\nit
+    tsk_2  running      fix …  ses_1  2027-01-31T08:00:00.000Z
+    tsk_1  failed:loop  fix …  ses_1  2027-01-31T08:00:00.000Z
     ");
     assert_eq!(err, "there are more: --after n\n");
     let list = json!({"sessions": [session("ses_2", Some("web")), session("ses_1", None)]});
     insta::assert_snapshot!(check("sessions", "session.list", &json!({}), &list).0, @r"
-    ses_2  idle  web  default  2027-01-31T08:00:00.000Z  /w
-    ses_1  idle  -    default  2027-01-31T08:00:00.000Z  /w
+    ses_2  idle  web  default  /w  2027-01-31T08:00:00.000Z
+    ses_1  idle  -    default  /w  2027-01-31T08:00:00.000Z
     ");
     let list = json!({"followups": [followup("fup_1")]});
-    insta::assert_snapshot!(check("followup list -s web", "followup.list", &json!({"session": "web"}), &list).0, @"fup_1  active  2027-01-31T08:00:00.000Z  {every_ms:90000}  ses_1  again");
-    let none = check("tasks", "task.list", &json!({}), &json!({"tasks": []}));
-    assert_eq!(none, (String::new(), String::new()));
+    insta::assert_snapshot!(check("followup list -s web", "followup.list", &json!({"session": "web"}), &list).0, @"fup_1  active  2027-01-31T08:00:00.000Z  again  {every_ms:90000}  ses_1");
+}
+
+#[test]
+fn an_empty_list_says_so_unless_quiet() {
+    for (line, method, member, said) in [
+        ("tasks", "task.list", "tasks", "there is no such task: nanoctl run or submit makes one\n"),
+        ("sessions", "session.list", "sessions", "there is no such session: nanoctl run or session create makes one\n"),
+        ("followup list", "followup.list", "followups", "there is no such follow-up: nanoctl followup add makes one\n"),
+        (
+            "models",
+            "model.list",
+            "models",
+            "there is no model: set OPENAI_API_KEY for nanod, start Ollama or a llama.cpp server, or put [models.NAME] into nanod.toml\n",
+        ),
+    ] {
+        let none = json!({ member: [] });
+        assert_eq!(check(line, method, &json!({}), &none), (String::new(), said.to_owned()));
+        let quiet: Vec<_> = line.split(' ').chain(["-q"]).collect();
+        let ran = nanoctl(&answering(&none), &quiet);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{line}");
+    }
+}
+
+#[test]
+fn a_text_of_any_length_is_one_cell() {
+    let long = "long ".repeat(200_000);
+    let more = json!({ "content": long });
+    let mut due = followup("fup_1");
+    due["content"] = json!(long);
+    let mut open = session("ses_1", None);
+    open["workspace"] = json!(format!("/{long}"));
+    let model = json!({"name": long, "api": "openai", "default": false, "source": "config", "note": long});
+    for (line, list) in [
+        ("tasks", json!({"tasks": [task("tsk_1", "running", &more), task("tsk_2", "running", &json!({}))]})),
+        ("sessions", json!({"sessions": [open, session("ses_2", None)]})),
+        ("followup list", json!({"followups": [due, followup("fup_2")]})),
+        ("models", json!({"models": [model.clone(), model]})),
+    ] {
+        let ran = nanoctl(&answering(&list), &line.split(' ').collect::<Vec<_>>());
+        assert_eq!((ran.code, ran.err.as_str(), ran.out.lines().count()), (0, "", 2), "{line}");
+        assert!(ran.out.lines().all(|line| line.chars().count() < 1000), "{line}");
+    }
+    let ran = nanoctl(&answering(&task("tsk_1", "running", &more)), &["task", "tsk_1"]);
+    assert!(ran.code == 0 && ran.out.contains(long.trim_end()), "{}", ran.err);
 }
 
 #[test]
@@ -91,6 +133,9 @@ fn ids_and_states_alone() {
     assert_eq!(check("steer s stop --redirect", "session.steer", &say, &steered).0, "msg_1 redirect\n");
     let say = json!({"session": "s", "content": "stop", "delivery": "note"});
     assert_eq!(check("steer s stop", "session.steer", &say, &steered).0, "msg_1 redirect\n");
+    let steered = json!({"message": "msg_1", "accepted_as": "task", "task": "tsk_1", "position": 0});
+    let idle = "the session was idle: this is now task tsk_1\n".to_owned();
+    assert_eq!(check("steer s stop", "session.steer", &say, &steered), ("msg_1 task\n".to_owned(), idle));
     let gone = task("tsk_1", "cancelled", &json!({}));
     assert_eq!(check("cancel tsk_1", "task.cancel", &json!({"task": "tsk_1"}), &gone).0, "tsk_1 cancelled\n");
     let made = check(
@@ -108,14 +153,33 @@ fn ids_and_states_alone() {
 }
 
 #[test]
-fn followups_say_when_in_both_zones() {
+fn followups_say_when_in_their_zone_and_here() {
+    let check = |more: &Value, here: &str, expected: &str| {
+        let mut due = followup("fup_1");
+        due.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let fake = answering(&due);
+        let output = command(&fake, &["followup", "add", "s", "again", "--every", "90s"]).env("TZ", here).output();
+        let output = output.unwrap();
+        assert_eq!(
+            (output.stdout.as_slice(), String::from_utf8(output.stderr).unwrap().as_str()),
+            (&b"fup_1\n"[..], expected)
+        );
+    };
+    let first = "next 2027-01-31T08:00:00.000Z  2027-01-31 ";
+    check(&json!({"max_runs": 1}), "JST-9", &format!("{first}08:00:00 UTC  2027-01-31 17:00:00 JST\n"));
+    check(&json!({"max_runs": 5, "runs": 4}), "GMT0", &format!("{first}08:00:00 UTC\n"));
+    check(&json!({"max_runs": 5, "runs": 4, "tz": null}), "JST-9", &format!("{first}17:00:00 JST\n"));
+    let oslo = json!({"max_runs": 5, "runs": 4, "tz": "Europe/Oslo"});
+    check(&oslo, "GMT0", &format!("{first}09:00:00 CET\n"));
+    check(&json!({"max_runs": 1, "runs": 1}), "JST-9", "");
+}
+
+#[test]
+fn followups_ask_for_what_they_are_told() {
     let fake = answering(&followup("fup_1"));
     let args = ["followup", "add", "s", "again", "--every", "90s", "--tz", "UTC", "--jitter", "1s", "--missed", "all"];
-    let output = command(&fake, &args).env("TZ", "Asia/Tokyo").output().unwrap();
-    assert_eq!(output.stdout, b"fup_1\n");
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert!(err.starts_with("next 2027-01-31T08:00:00.000Z  2027-01-31 "), "{err}");
-    assert_eq!(err.lines().count(), 2);
+    let ran = nanoctl(&fake, &args);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (0, "fup_1\n", 2));
     let asked = &fake.asked("followup.schedule")[0];
     assert_eq!(asked["trigger"], json!({"every_ms": 90000}));
     assert_eq!((&asked["jitter_ms"], &asked["missed"], &asked["tz"]), (&json!(1000), &json!("all"), &json!("UTC")));

@@ -68,6 +68,35 @@ fn the_answer_alone_is_on_a_piped_stdout() {
 }
 
 #[test]
+fn a_failed_call_says_how_it_failed() {
+    let fake = Fake::start(|method, _| {
+        if method == "events.subscribe" {
+            let mut result = added(11, "tool", "cat: no such file\nmore\n[exit status 1]");
+            result["data"]["message"].as_object_mut().unwrap().extend([
+                ("tool_call_id".to_owned(), json!("c1")),
+                ("tool_name".to_owned(), json!("exec")),
+                ("ok".to_owned(), json!(false)),
+            ]);
+            let says = [
+                event(9, "tool.started", &json!({"call": "c1", "name": "exec", "arguments": {"command": "cat x"}})),
+                event(10, "tool.finished", &json!({"call": "c1", "name": "exec", "ok": false})),
+                result,
+                event(12, "task.finished", &json!({})),
+            ];
+            let answer = Say::Result(json!({"subscription": 1, "head_seq": 12}));
+            return std::iter::once(answer).chain(says.into_iter().map(Say::Event)).collect();
+        }
+        let state = if method == "task.submit" { "queued" } else { "succeeded" };
+        vec![Say::Result(end(state, "done", Some("Done.")))]
+    });
+    let ran = nanoctl(&fake, &["run", "x"]);
+    assert_eq!(
+        (ran.out.as_str(), ran.err.as_str()),
+        ("Done.\n", "✗ exec cat x\n  exec: cat: no such file [exit status 1]\n")
+    );
+}
+
+#[test]
 fn it_exits_as_the_task_ended() {
     for (state, reason, result, code, out) in [
         ("succeeded", "done", Some("multi\nline\n"), 0, "multi\nline\n"),
@@ -185,7 +214,7 @@ fn the_first_interrupt_cancels() {
     assert_eq!(ran.code, 6);
     assert_eq!(
         ran.err,
-        "cancelling; Ctrl-C again leaves it running\nnanoctl: run: tsk_1 cancelled; nanoctl task tsk_1 shows it\n"
+        "cancelling; Ctrl-C again stops waiting\nnanoctl: run: tsk_1 cancelled; nanoctl task tsk_1 shows it\n"
     );
 }
 
@@ -206,7 +235,7 @@ fn attach_shows_every_message_of_the_newest_open_session() {
         if method == "session.list" {
             let mut closed = session("ses_2", None);
             closed["state"] = json!("closed");
-            return vec![Say::Result(json!({"sessions": [closed, session("ses_1", None)]}))];
+            return vec![Say::Result(json!({"sessions": [closed, session("ses_1", Some("web"))]}))];
         }
         let last = end("succeeded", "done", Some("Done."));
         let mut says = vec![Say::Result(json!({"subscription": 1, "head_seq": 16}))];
@@ -216,6 +245,7 @@ fn attach_shows_every_message_of_the_newest_open_session() {
     });
     let ran = nanoctl(&fake, &["attach", "--since", "6"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "I look.\nDone.\n"));
+    assert!(ran.err.starts_with("attached to ses_1 (web)\n"), "{}", ran.err);
     assert!(ran.err.contains("[user] fix it") && ran.err.contains("tsk_1 succeeded (done)"), "{}", ran.err);
     assert_eq!(fake.asked("events.subscribe")[0]["session"], "ses_1");
 }
@@ -227,8 +257,8 @@ fn events_end_at_the_head_or_are_filtered() {
     assert_eq!((ran.code, ran.out.lines().count()), (0, story(&json!({})).len()));
     let ran = nanoctl(&fake, &["events", "--since", "9", "--type", "message.added", "--type", "task.finished"]);
     insta::assert_snapshot!(ran.out, @r"
-        13  2027-01-31T08:00:00.000Z  message.added       tsk_1  be quick
-        15  2027-01-31T08:00:00.000Z  message.added       tsk_1  Done.
-        16  2027-01-31T08:00:00.000Z  task.finished       tsk_1  fix\nit
+        13  2027-01-31T08:00:00.000Z  message.added       tsk_1  steering: be quick
+        15  2027-01-31T08:00:00.000Z  message.added       tsk_1  assistant: Done.
+        16  2027-01-31T08:00:00.000Z  task.finished       tsk_1  ✓ succeeded (done)
     ");
 }

@@ -1,23 +1,28 @@
 //! What a person sees: the program on a terminal of 60 columns that `script` makes.
 
-use std::process::Command;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
 use crate::fake::{Fake, Say};
 use crate::run::{daemon, end};
 use crate::shell::Ran;
-use crate::wire::task;
+use crate::wire::{added, event, task};
 
 /// Runs `nanoctl ARGS` on a terminal; returns what came onto the screen, with line feeds alone.
 fn screen(fake: &Fake, args: &str, environment: &[(&str, &str)]) -> String {
-    let mut script = Command::new("script");
-    script.args(["-qec", &format!("stty cols 60; {} {args}", env!("CARGO_BIN_EXE_nanoctl")), "/dev/null"]);
-    script.env_clear().env("NANO_SOCKET", fake.socket()).env("TERM", "xterm").env("PATH", "/usr/bin:/bin");
-    script.envs(environment.iter().copied()).stdin(std::process::Stdio::null());
-    let ran = Ran::from(&script.output().unwrap());
+    let ran = Ran::from(&terminal(fake, args, environment).output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
     ran.out.replace("\r\n", "\n")
+}
+
+fn terminal(fake: &Fake, args: &str, environment: &[(&str, &str)]) -> Command {
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty cols 60; exec {} {args}", env!("CARGO_BIN_EXE_nanoctl")), "/dev/null"]);
+    script.env_clear().env("NANO_SOCKET", fake.socket()).env("TERM", "xterm").env("PATH", "/usr/bin:/bin");
+    script.envs(environment.iter().copied()).stdin(Stdio::null());
+    script
 }
 
 /// Leaves out what was drawn over: all between a wipe and the next one.
@@ -70,6 +75,38 @@ fn tables_have_a_header_and_fit() {
     let fake = Fake::start(move |_, _| vec![Say::Result(list.clone())]);
     let screen = screen(&fake, "tasks", &[]);
     let lines: Vec<_> = screen.lines().collect();
-    assert_eq!((lines.len(), lines[0].split_whitespace().next()), (2, Some("TASK")), "{screen}");
+    assert_eq!((lines.len(), lines[0]), (2, "ID     STATE    TEXT"), "{screen}");
     assert_eq!((lines[1].chars().count(), lines[1].chars().last()), (60, Some('…')), "{screen}");
+}
+
+#[test]
+fn a_reply_that_is_interrupted_is_there_once() {
+    let fake = Fake::start(|method, _| match method {
+        "task.submit" => vec![Say::Result(task("tsk_1", "running", &json!({})))],
+        "events.subscribe" => vec![
+            Say::Result(json!({"subscription": 1, "head_seq": 8})),
+            Say::Event(event(8, "turn.started", &json!({"turn": 1}))),
+            Say::Event(event(0, "text.delta", &json!({"text": "I am about"}))),
+            Say::Event(event(0, "text.delta", &json!({"text": " to"}))),
+        ],
+        "task.cancel" => vec![
+            Say::Result(task("tsk_1", "running", &json!({}))),
+            Say::Event(added(9, "assistant", "I am about to")),
+            Say::Event(event(10, "task.finished", &json!({"task": end("cancelled", "cancelled", None)}))),
+        ],
+        _ => vec![Say::Result(end("cancelled", "cancelled", Some("I am about to")))],
+    });
+    let mut script = terminal(&fake, "run x", &[]);
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut screen = String::new();
+    let mut out = child.stdout.take().unwrap();
+    while !screen.contains("I am about to") {
+        let mut byte = [0];
+        out.read_exact(&mut byte).unwrap();
+        screen.push(char::from(byte[0]));
+    }
+    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    out.read_to_string(&mut screen).unwrap();
+    assert_eq!((child.wait().unwrap().code(), screen.matches("I am about to").count()), (Some(6), 1), "{screen}");
+    assert!(screen.contains("cancelling; Ctrl-C again stops waiting"), "{screen}");
 }

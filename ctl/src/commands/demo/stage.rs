@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nano_protocol::method::Method;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::PAUSE;
@@ -19,6 +20,8 @@ use crate::start;
 
 /// A step that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A daemon that takes longer to end is ended.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Where the demo plays.
 pub struct Stage<'a> {
@@ -51,8 +54,8 @@ impl<'a> Stage<'a> {
         let mut words = vec!["--socket".into(), socket.clone().into_os_string()];
         words.extend(["--state-dir".into(), state.into(), "--config".into(), config.into()]);
         let shown: Vec<_> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-        context.output.answer(&format!("$ nanod {} &", shown.join(" ")))?;
-        context.output.answer(&format!("$ export NANO_SOCKET={}", quoted(&socket.to_string_lossy())))?;
+        show(context, &format!("$ nanod {} &\n", shown.join(" ")))?;
+        show(context, &format!("$ export NANO_SOCKET={}\n", quoted(&socket.to_string_lossy())))?;
         let err = std::fs::File::create(&log).map_err(broken("the demo's log cannot be written"))?;
         let daemon =
             Command::new(start::program()).args(&words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn();
@@ -71,7 +74,7 @@ impl<'a> Stage<'a> {
 
     /// Writes a line of the play.
     pub fn say(&self, text: &str) -> Result<(), Failure> {
-        Ok(self.context.output.answer(text)?)
+        show(self.context, &format!("{text}\n"))
     }
 
     /// Writes a file of the workspace.
@@ -88,8 +91,8 @@ impl<'a> Stage<'a> {
         command.args(args).args(["--timeout", "30s"]).env("NANO_SOCKET", &self.socket).stdin(Stdio::null());
         let said = command.output().map_err(broken("nanoctl cannot be started"))?;
         let stdout = String::from_utf8_lossy(&said.stdout).into_owned();
-        self.context.output.piece(&String::from_utf8_lossy(&said.stderr))?;
-        self.context.output.piece(&stdout)?;
+        show(self.context, &String::from_utf8_lossy(&said.stderr))?;
+        show(self.context, &stdout)?;
         if !said.status.success() {
             let why = format!("nanoctl {} ended with {}", args.first().unwrap_or(&""), said.status);
             return Err(Failure::new(
@@ -117,17 +120,21 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Stops the daemon: by the verb where all went well, by force else.
-    pub fn clear(&mut self, in_order: bool) -> Result<(), Failure> {
-        if in_order {
-            self.nanoctl(&["shutdown"])?;
-            let began = Instant::now();
-            while self.daemon.try_wait().map_err(broken("the daemon cannot be waited for"))?.is_none() {
-                self.still_wanted("the daemon to end", began)?;
-                self.context.deadline.pause(PAUSE)?;
-            }
+    /// Stops the daemon by the verb and waits until it is gone.
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        self.nanoctl(&["shutdown"])?;
+        let began = Instant::now();
+        while self.daemon.try_wait().map_err(broken("the daemon cannot be waited for"))?.is_none() {
+            self.still_wanted("the daemon to end", began)?;
+            self.context.deadline.pause(PAUSE)?;
         }
         Ok(())
+    }
+
+    /// Returns the failure of a demo that a person stopped: whatever else went wrong came from that.
+    pub fn stopped(&self) -> Option<Failure> {
+        let stopped = self.interrupted.load(Ordering::SeqCst);
+        stopped.then(|| Failure::new(Kind::Stopped, "it was interrupted", "try again"))
     }
 
     fn wait_for_daemon(&mut self) -> Result<(), Failure> {
@@ -145,8 +152,8 @@ impl<'a> Stage<'a> {
     }
 
     fn still_wanted(&self, what: &str, began: Instant) -> Result<(), Failure> {
-        if self.interrupted.load(Ordering::SeqCst) {
-            return Err(Failure::new(Kind::Cancelled, "it was interrupted", "nothing is left behind: try again"));
+        if let Some(stopped) = self.stopped() {
+            return Err(stopped);
         }
         if began.elapsed() > PATIENCE {
             let hint = format!("its daemon last said: {}", start::last_line(&self.log));
@@ -158,10 +165,23 @@ impl<'a> Stage<'a> {
 
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
-        // Where it has ended already, both do nothing.
+        // In order, if it can: it ends what its calls started. One that has ended already needs neither.
+        let began = Instant::now();
+        let alive = |daemon: &mut Child| matches!(daemon.try_wait(), Ok(None));
+        if alive(&mut self.daemon) {
+            kill_process(Pid::from_child(&self.daemon), Signal::TERM).ok();
+        }
+        while alive(&mut self.daemon) && began.elapsed() < GRACE {
+            std::thread::sleep(PAUSE);
+        }
         drop(self.daemon.kill());
         drop(self.daemon.wait());
     }
+}
+
+/// Shows a part of the play, unless quiet.
+fn show(context: &Context, text: &str) -> Result<(), Failure> {
+    if context.output.quiet { Ok(()) } else { Ok(context.output.piece(text)?) }
 }
 
 fn props(root: &Path) -> std::io::Result<()> {
