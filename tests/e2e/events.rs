@@ -1,10 +1,12 @@
 //! Events: replay by number without a gap or a double, and what is seen is stored.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
 
 use nano_protocol::event::{Event, EventType};
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::{transcript, wait};
 use serde_json::{Value, json};
 
 fn chatty() -> ModelServer {
@@ -131,6 +133,43 @@ fn a_reader_that_never_reads_slows_nobody() {
     let late = deaf.events_until("the newest event, or a gap", |event| event.seq == last);
     let gapless = numbers(&late) == numbers(&all);
     assert!(gapless || late.iter().any(|event| event.kind == EventType::Gap), "events are missing without a gap");
+}
+
+/// Restarts a daemon that keeps events for a second, after that second.
+fn restart_and_forget(daemon: &mut Daemon) {
+    let made = SystemTime::now();
+    daemon.kill9();
+    let config = daemon.root().join("nanod.toml");
+    let text = std::fs::read_to_string(&config).expect("the config");
+    std::fs::write(&config, text.replace("[daemon]\n", "[daemon]\nkeep_events = \"1s\"\n")).expect("a config file");
+    let is_old = || made.elapsed().is_ok_and(|age| age > Duration::from_millis(1100));
+    wait::until("the age of the events", || is_old().then_some(()));
+    daemon.restart();
+}
+
+#[test]
+fn old_events_go_and_leave_a_gap() {
+    let server = chatty();
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    let old = daemon.history().last().and_then(|event| event.seq).expect("a number");
+    restart_and_forget(&mut daemon);
+    let mut client = daemon.client();
+    let task = client.submit(&session, "q");
+    client.settled(&task.id);
+    let first = || {
+        let mut watcher = daemon.client();
+        watcher.subscribe(&json!({"since_seq": 0}));
+        let first = watcher.next_event().expect("a live daemon");
+        (first.kind == EventType::Gap).then(|| (first, watcher.next_event().expect("a live daemon")))
+    };
+    let (gap, next) = wait::until("the end of the old events", first);
+    assert_eq!((&gap.seq, &gap.data), (&None, &json!({"from": 1, "to": old})));
+    assert_eq!((next.seq, next.kind), (Some(old + 1), EventType::TaskQueued));
+    transcript::check_pairs(&transcript::read(&mut client, &session), false);
+    assert_eq!(client.tasks(&session).len(), 2, "tasks and messages stay");
 }
 
 #[test]
