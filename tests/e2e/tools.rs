@@ -153,6 +153,11 @@ fn python_that_went_away_in_the_midst_of_a_task() {
 }
 
 #[test]
+fn python_that_went_away_from_an_idle_session() {
+    check_loss_of_python(false);
+}
+
+#[test]
 fn a_missing_python_is_named() {
     let server = ModelServer::script(Vec::new());
     let path = path(false);
