@@ -1,10 +1,13 @@
 //! Events: replay by number without a gap or a double, and what is seen is stored.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
 
 use nano_protocol::event::{Event, EventType};
+use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::{transcript, wait};
 use serde_json::{Value, json};
 
 fn chatty() -> ModelServer {
@@ -131,6 +134,92 @@ fn a_reader_that_never_reads_slows_nobody() {
     let late = deaf.events_until("the newest event, or a gap", |event| event.seq == last);
     let gapless = numbers(&late) == numbers(&all);
     assert!(gapless || late.iter().any(|event| event.kind == EventType::Gap), "events are missing without a gap");
+}
+
+/// Restarts a daemon that keeps events for a second, after that second.
+fn restart_and_forget(daemon: &mut Daemon) {
+    let made = SystemTime::now();
+    daemon.kill9();
+    let config = daemon.root().join("nanod.toml");
+    let text = std::fs::read_to_string(&config).expect("the config");
+    std::fs::write(&config, text.replace("[daemon]\n", "[daemon]\nkeep_events = \"1s\"\n")).expect("a config file");
+    let is_old = || made.elapsed().is_ok_and(|age| age > Duration::from_millis(1100));
+    wait::until("the age of the events", || is_old().then_some(()));
+    daemon.restart();
+}
+
+#[test]
+fn old_events_go_and_leave_a_gap() {
+    let server = chatty();
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    let old = daemon.history().last().and_then(|event| event.seq).expect("a number");
+    restart_and_forget(&mut daemon);
+    let mut client = daemon.client();
+    let task = client.submit(&session, "q");
+    client.settled(&task.id);
+    let first = || {
+        let mut watcher = daemon.client();
+        watcher.subscribe(&json!({"since_seq": 0}));
+        let first = watcher.next_event().expect("a live daemon");
+        (first.kind == EventType::Gap).then(|| (first, watcher.next_event().expect("a live daemon")))
+    };
+    let (gap, next) = wait::until("the end of the old events", first);
+    assert_eq!((&gap.seq, &gap.data), (&None, &json!({"from": 1, "to": old})));
+    assert_eq!((next.seq, next.kind), (Some(old + 1), EventType::TaskQueued));
+    transcript::check_pairs(&transcript::read(&mut client, &session), false);
+    assert_eq!(client.tasks(&session).len(), 2, "tasks and messages stay");
+}
+
+#[test]
+fn a_gap_at_the_head_is_told_too() {
+    let server = chatty();
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    let old = daemon.history().last().and_then(|event| event.seq).expect("a number");
+    restart_and_forget(&mut daemon);
+    wait::until("the end of the old events", || daemon.log().contains("old events were removed").then_some(()));
+    let mut watcher = daemon.client();
+    watcher.subscribe(&json!({"since_seq": 0}));
+    daemon.session(&mut daemon.client());
+    let gap = watcher.next_event().expect("a live daemon");
+    assert_eq!((gap.kind, &gap.data), (EventType::Gap, &json!({"from": 1, "to": old})), "{gap:?}");
+    let next = watcher.next_event().expect("a live daemon");
+    assert_eq!((next.seq, next.kind), (Some(old + 1), EventType::SessionCreated));
+}
+
+/// Returns the numbers that a reader was told of, as events or in gaps, in order.
+fn told(event: &Event) -> std::ops::RangeInclusive<u64> {
+    match event.seq {
+        Some(seq) => seq..=seq,
+        None => event.data["from"].as_u64().expect("from")..=event.data["to"].as_u64().expect("to"),
+    }
+}
+
+#[test]
+fn what_is_deleted_under_a_reader_is_a_gap() {
+    let server = chatty();
+    let daemon = Daemon::start(&server);
+    let mut live = daemon.client();
+    live.subscribe(&json!({"since_seq": 0}));
+    let mut clients: Vec<_> = (0..4).map(|_| daemon.client()).collect();
+    for _ in 0..50 {
+        let made: Vec<String> = clients.iter_mut().map(|client| daemon.session(client)).collect();
+        let delete = |(client, session)| Client::begin(client, "session.delete", &json!({ "session": session }));
+        let under_way: Vec<_> = clients.iter_mut().zip(&made).map(delete).collect();
+        for (client, id) in clients.iter_mut().zip(under_way) {
+            client.finish(id.expect("a live daemon")).expect("a live daemon").expect("a session");
+        }
+    }
+    daemon.session(&mut clients[0]);
+    let last = clients[0].subscribe(&json!({}));
+    let seen = live.events_until("the newest event", |event| event.seq == Some(last));
+    let numbers: Vec<u64> = seen.iter().flat_map(told).collect();
+    assert_eq!(numbers, (1..=last).collect::<Vec<_>>(), "each number is an event or in a gap, once");
 }
 
 #[test]

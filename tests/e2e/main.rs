@@ -1,17 +1,23 @@
 //! The real programs from end to end, with a scripted model: one file for each verb or theme.
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod again;
 mod autostart;
+mod catchup;
+mod clients;
 mod ctl;
+mod delete;
 mod demo;
 mod durable;
 mod events;
 mod followup;
 mod framing;
+mod keys;
 mod kill;
 mod loop_case;
 mod loop_check;
 mod loop_table;
+mod profile;
 mod sessions;
 mod shutdown;
 mod steering;

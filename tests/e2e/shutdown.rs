@@ -4,9 +4,10 @@ use std::process::Stdio;
 
 use nano_protocol::task::TaskState;
 use nano_tests::client::Client;
-use nano_tests::daemon::Daemon;
+use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{programs, transcript, wait};
+use nano_tests::{processes, programs, transcript, wait};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Runs `nanod` with further arguments beside a running one, and returns its status and what it said.
@@ -86,6 +87,33 @@ fn sigterm_does_not_wait_for_the_model() {
 }
 
 #[test]
+fn a_second_sigterm_shortens_the_drain() {
+    let server = ModelServer::script(vec![
+        Turn::exec("c1", "trap '' TERM; touch up; while :; do sleep 0.05; done"),
+        Turn::text("done"),
+    ]);
+    // The call's own timeout must not end the drain.
+    let setup = Setup { agent: "exec_timeout = \"10m\"".to_owned(), ..Setup::default() };
+    let mut daemon = Daemon::with(&server, setup);
+    daemon.kill9();
+    let config = daemon.root().join("nanod.toml");
+    let text = std::fs::read_to_string(&config).expect("the config");
+    std::fs::write(&config, text.replace("drain = \"5s\"", "drain = \"2h\"")).expect("a config file");
+    daemon.restart();
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    let up = daemon.workspace().join("up");
+    wait::until("the call", || up.exists().then_some(()));
+    processes::signal(i32::try_from(daemon.pid()).expect("a process id"), Signal::TERM);
+    wait::until("the beginning of the end", || daemon.log().contains("going down").then_some(()));
+    assert!(!daemon.left().is_empty(), "the call may end by itself");
+    assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+    daemon.restart();
+    assert_eq!(daemon.client().settled(&task.id).state, TaskState::Succeeded);
+}
+
+#[test]
 fn a_second_daemon_ends_at_once_and_names_the_first() {
     let server = ModelServer::script(Vec::new());
     let daemon = Daemon::start(&server);
@@ -134,6 +162,12 @@ fn configs_are_checked() {
         ("[agents.default]\nbooter = \"cloud\"\n", ["cloud", "local"]),
         ("[agents.default]\nexec_timeout = \"soon\"\n", ["exec_timeout", "2"]),
         ("[agents.default]\nmodel = \"nothing\"\n", ["model", "nothing"]),
+        ("[models.m]\napi = \"replay\"\ncassette = \"/no/such/cassette\"\n", ["/no/such/cassette", "nanod.toml"]),
+        ("[agents.default]\ntools = [\"read_file\", \"hammer\"]\n", ["hammer", "exec"]),
+        ("[agents.other]\ntools = [\"hammer\"]\n", ["other", "hammer"]),
+        ("[daemon]\nlog = \"loud\"\n", ["log", "loud"]),
+        ("[daemon]\nlog = \"nanod=loud\"\n", ["log", "filter"]),
+        ("[daemon]\nsocket_group = \"no-such-group\"\n", ["socket_group", "no-such-group"]),
     ] {
         std::fs::write(&config, text).expect("a config file");
         let (code, said) = nanod(&daemon, &["--check-config"]);

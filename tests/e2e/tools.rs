@@ -108,6 +108,55 @@ fn without_python() {
     check(false, WITHOUT_PYTHON);
 }
 
+/// Takes `python3` away while the daemon is down, from a session that is idle or in the midst of a task.
+fn check_loss_of_python(midst: bool) {
+    let server = ModelServer::answering(move |_, n| {
+        Some(match n {
+            1 => Turn::exec("c1", "echo hi"),
+            2 if midst => Turn { hang: true, ..Turn::default() },
+            _ => Turn::text("done"),
+        })
+    });
+    let path = path(true);
+    let mut daemon = daemon(&server, path.path(), "skills = []");
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    server.wait_requests(2);
+    if !midst {
+        client.settled(&task.id);
+    }
+    let with = tools(&mut client, &session);
+    assert!(names(&with).contains(&"python"), "{with:?}");
+    daemon.kill9();
+    std::fs::remove_file(path.path().join("python3")).expect("the program");
+    daemon.restart();
+    let mut client = daemon.client();
+    if !midst {
+        client.submit(&session, "q");
+    }
+    server.wait_requests(3);
+    let without = tools(&mut client, &session);
+    assert_eq!(render(&without), WITHOUT_PYTHON);
+    assert!(without.revision > with.revision, "a change is a revision");
+    assert_eq!(offered(&server.requests()[2]), names(&without), "the next request has the new list");
+    let all = daemon.history();
+    let changed: Vec<_> = all.iter().filter(|event| event.kind == EventType::SessionToolsChanged).collect();
+    let last = changed.last().expect("session.tools_changed");
+    assert_eq!((&last.data["removed"], &last.data["added"]), (&json!(["python"]), &json!([])), "{changed:#?}");
+    assert_eq!(boots(&daemon), 1, "a restart does not boot again");
+}
+
+#[test]
+fn python_that_went_away_in_the_midst_of_a_task() {
+    check_loss_of_python(true);
+}
+
+#[test]
+fn python_that_went_away_from_an_idle_session() {
+    check_loss_of_python(false);
+}
+
 #[test]
 fn a_missing_python_is_named() {
     let server = ModelServer::script(Vec::new());

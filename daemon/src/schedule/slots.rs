@@ -67,8 +67,8 @@ fn note(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Opt
     };
     record.followup.runs += u64::from(state == RunState::Fired);
     record.followup.missed += u64::from(state == RunState::Missed);
-    // A skipped slot keeps the task that it was skipped for: that one still runs.
-    let task = if state == RunState::Skipped { record.followup.last.take().and_then(|last| last.task) } else { task };
+    // A slot that did not fire keeps the task before it: that one may still run.
+    let task = if state == RunState::Fired { task } else { record.followup.last.take().and_then(|last| last.task) };
     (record.followup.last, record.last_due) = (Some(Last { task, ..last }), Some(slot));
     vec![row, event(record, kind, data)]
 }
@@ -77,3 +77,6 @@ fn note(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Opt
 pub fn event(record: &FollowupRecord, kind: EventType, data: Data) -> Change {
     Change::Event(Draft { session: Some(record.followup.session.clone()), task: None, kind, data })
 }
+
+#[cfg(test)]
+mod tests;
