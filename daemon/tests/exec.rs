@@ -170,14 +170,16 @@ async fn a_time_limit_ends_everything() {
         "python3 -c 'import os,sys,time\nif os.fork(): sys.exit()\nos.setsid()\nif os.fork(): sys.exit()\nos.execlp(\"sleep\", \"sleep\", \"MARK\")'; sleep MARK",
     ] {
         let command = format!("echo so far; {}", command.replace("MARK", &mark));
-        let outcome = w.call("exec", json!({"command": command, "timeout": 1})).await;
+        let outcome = w.call("exec", json!({"command": command, "timeout": 2})).await;
         let ToolOutcome::Stopped(text) = outcome else { panic!("{command}: {outcome:?}") };
-        assert!(text.starts_with("so far\n") && text.ends_with("[stopped after 1 s]"), "{command}: {text}");
+        assert!(text.starts_with("so far\n") && text.ends_with("[stopped after 2 s]"), "{command}: {text}");
         assert_eq!(alive(&mark), 0, "{command}");
     }
     let code = format!("import os\nprint('so far')\nos.system('setsid sleep {mark}')");
-    let outcome = w.call("python", json!({"code": code, "timeout": 1})).await;
-    assert_eq!(outcome, ToolOutcome::Stopped("so far\n[stopped after 1 s]".into()));
+    let outcome = w.call("python", json!({"code": code, "timeout": 4})).await;
+    let ToolOutcome::Stopped(text) = outcome else { panic!("{outcome:?}") };
+    // The shell in between may say that its child was ended.
+    assert!(text.starts_with("so far\n") && text.ends_with("[stopped after 4 s]"), "{text}");
     assert_eq!(alive(&mark), 0);
 }
 

@@ -125,12 +125,15 @@ impl Reader {
 
     /// Sends one page; false: the peer is gone.
     async fn page(&mut self) -> bool {
+        // Before reading: what comes after it is not passed over.
+        let head = *self.deps.events.head().borrow();
         let events = match self.deps.events.read(&self.deps.store, self.after, PAGE) {
             Ok(events) if !events.is_empty() => events,
             // Numbers may be missing at the head: what was deleted is no longer there to read.
             Ok(_) => {
-                self.after = *self.deps.events.head().borrow();
-                return true;
+                let from = self.after + 1;
+                self.after = self.after.max(head);
+                return from > head || self.gap(from, head).await;
             }
             Err(error) => {
                 tracing::error!(%error, "events cannot be read");

@@ -159,9 +159,6 @@ impl Actor {
         let closed = self.record.session.state == SessionState::Closed;
         // A daemon before died while it closed this one.
         self.closing = closed && !self.machine.is_idle();
-        if self.record.session.booted && !closed && !self.machine.is_idle() {
-            self.rejoin().await?;
-        }
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
         self.answer_close().await?;

@@ -15,7 +15,13 @@ impl Actor {
     pub(super) async fn act(&mut self, effect: Effect) -> Result<(), StoreError> {
         match effect {
             Effect::Begin(_) => self.begin_task(),
-            Effect::Ask => self.start_model_call(),
+            Effect::Ask => {
+                // What the computer can do may have changed since a daemon before looked.
+                if self.record.session.booted && self.sandbox.is_none() && !self.booting {
+                    self.rejoin().await?;
+                }
+                self.start_model_call();
+            }
             Effect::Start(call) => self.start_call(call),
             Effect::StopCall(call) => self.stop_call(call),
             Effect::StopModel => {
