@@ -22,7 +22,9 @@ pub fn filter(text: &str) -> Result<EnvFilter, String> {
 
 /// Starts logging what the filter lets through; one that is none is an error in words.
 pub fn start(text: &str, journald: bool) -> Result<(), String> {
-    let lines = tracing_subscriber::fmt().with_env_filter(filter(text)?).with_writer(io::stderr);
+    // A log that cannot be written is no reason to panic.
+    let lines =
+        tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter(text)?).with_writer(io::stderr);
     let started = if journald {
         lines.with_ansi(false).event_format(Journald).try_init()
     } else {

@@ -5,6 +5,7 @@ mod again;
 mod autostart;
 mod catchup;
 mod clients;
+mod closing;
 mod ctl;
 mod delete;
 mod demo;

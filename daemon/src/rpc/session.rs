@@ -51,16 +51,18 @@ impl Serve for SessionList {
 impl Serve for SessionClose {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
+        let session = server.registry.ask(&id, Command::Close).await?;
+        // One that falls due before this is refused by the closed session, and paused by that.
         server.scheduler.pause_all(&id).await?;
-        server.registry.ask(&id, Command::Close).await
+        Ok(session)
     }
 }
 
 impl Serve for SessionDelete {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        server.scheduler.forget_all(&id).await?;
         let session = server.registry.ask(&id, Command::Close).await?;
+        server.scheduler.forget_all(&id).await?;
         server.registry.delete(&id).await?;
         let left = [server.deps().spill(&id), server.deps().own_workspace(id.as_str())];
         for folder in left.into_iter().filter(|folder| folder.exists()) {
@@ -68,8 +70,6 @@ impl Serve for SessionDelete {
                 tracing::warn!(folder = %folder.display(), %error, "a deleted session's folder could not be removed");
             }
         }
-        // One may have been made while the session was being closed.
-        server.scheduler.forget_all(&id).await?;
         Ok(session)
     }
 }

@@ -83,12 +83,12 @@ impl Serve for TaskList {
 
 impl Serve for TaskWait {
     async fn serve(server: &Server, caller: &Caller, params: WaitParams) -> Result<Task, RpcError> {
-        let mut head = server.deps().events.head();
+        let mut settled = server.deps().events.settled();
         let limit = Duration::from_millis(params.timeout_ms.unwrap_or(u64::MAX / 1_000_000));
         let over = tokio::time::sleep(limit);
         tokio::pin!(over);
         loop {
-            head.mark_unchanged();
+            settled.mark_unchanged();
             let task = reading::task(&server.registry, caller.uid, &params.task)?;
             if task.state.is_settled() {
                 return Ok(task);
@@ -99,8 +99,7 @@ impl Serve for TaskWait {
                     return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("ask again later"));
                 }
                 () = caller.connection.gone().cancelled() => return Ok(task),
-                // Every change of a task is an event.
-                _ = head.changed() => {}
+                _ = settled.changed() => {}
                 () = &mut over => return Ok(task),
             }
         }

@@ -99,8 +99,6 @@ pub(super) struct Actor {
     pub awaiting_boot: Vec<usize>,
     pub boot_replies: Vec<Reply<Session>>,
     pub close_replies: Vec<Reply<Session>>,
-    /// True while it is closed and nobody was told.
-    pub closing: bool,
     pub end_replies: HashMap<TaskId, Vec<Reply<Task>>>,
     pub deadline: Option<Instant>,
     pub failure: Option<TaskError>,
@@ -141,7 +139,6 @@ impl Actor {
             awaiting_boot: Vec::new(),
             boot_replies: Vec::new(),
             close_replies: Vec::new(),
-            closing: false,
             end_replies: HashMap::new(),
             deadline: None,
             failure: None,
@@ -157,8 +154,6 @@ impl Actor {
         mut news: mpsc::Receiver<News>,
     ) -> Result<(), StoreError> {
         let closed = self.record.session.state == SessionState::Closed;
-        // A daemon before died while it closed this one.
-        self.closing = closed && !self.machine.is_idle();
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
         self.answer_close().await?;

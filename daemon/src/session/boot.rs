@@ -178,7 +178,10 @@ impl Actor {
     }
 
     pub(super) fn boot_for(&mut self, reply: Reply<Session>) {
-        if self.sandbox.is_some() || self.record.session.booted {
+        if self.record.session.state == SessionState::Closed {
+            let closed = format!("session {} is closed", self.record.session.id);
+            drop(reply.send(Err(RpcError::new(ErrorKind::Conflict, closed))));
+        } else if self.sandbox.is_some() || self.record.session.booted {
             drop(reply.send(Ok(self.record.session.clone())));
         } else {
             self.boot_replies.push(reply);

@@ -89,6 +89,8 @@ struct Ring {
 struct Inner {
     ring: Mutex<Ring>,
     head: watch::Sender<u64>,
+    /// Grows when a task has come to rest.
+    settled: watch::Sender<u64>,
     deltas: broadcast::Sender<Arc<Published>>,
 }
 
@@ -100,8 +102,12 @@ pub struct EventLog {
 
 impl Default for EventLog {
     fn default() -> Self {
-        let inner =
-            Inner { ring: Mutex::default(), head: watch::Sender::new(0), deltas: broadcast::Sender::new(DELTAS) };
+        let inner = Inner {
+            ring: Mutex::default(),
+            head: watch::Sender::new(0),
+            settled: watch::Sender::new(0),
+            deltas: broadcast::Sender::new(DELTAS),
+        };
         Self { inner: Arc::new(inner) }
     }
 }
@@ -128,6 +134,10 @@ impl EventLog {
             }
         });
         self.inner.head.send_replace(last);
+        let rests = |event: &Arc<Event>| matches!(event.kind, EventType::TaskFinished | EventType::TaskInterrupted);
+        if events.iter().any(rests) {
+            self.inner.settled.send_replace(last);
+        }
     }
 
     /// Forgets the events of a session that is being deleted.
@@ -151,6 +161,11 @@ impl EventLog {
     /// Returns the newest number, and a receiver that tells when it grows.
     pub fn head(&self) -> watch::Receiver<u64> {
         self.inner.head.subscribe()
+    }
+
+    /// Returns a receiver that tells when a task has come to rest.
+    pub fn settled(&self) -> watch::Receiver<u64> {
+        self.inner.settled.subscribe()
     }
 
     /// Returns a receiver of deltas from now on.

@@ -162,7 +162,7 @@ impl Actor {
         let was = std::mem::replace(&mut self.record.session.state, SessionState::Closed);
         if was != SessionState::Closed {
             self.record.session.updated_at = self.deps.clock.now();
-            self.closing = true;
+            self.record.closing = true;
             self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
@@ -175,9 +175,9 @@ impl Actor {
         if !self.machine.is_idle() || self.booting {
             return Ok(());
         }
-        if std::mem::take(&mut self.closing) {
+        if std::mem::take(&mut self.record.closing) {
             let closed = self.draft(EventType::SessionClosed, json!({"session": self.record.session}));
-            self.commit(vec![closed]).await?;
+            self.commit(vec![Change::session(&self.record), closed]).await?;
         }
         for reply in self.close_replies.drain(..) {
             drop(reply.send(Ok(self.record.session.clone())));

@@ -41,6 +41,7 @@ pub async fn open_with_task(
     submission: Submission,
 ) -> Result<Task, RpcError> {
     let id = SessionId::from_ulid(&registry.deps().clock.ulid());
+    registry.is_open()?;
     let lone = params.name.is_none();
     let mut record = new_record(registry.deps(), uid, id.clone(), params, lone)?;
     record.session.state = SessionState::Running;
@@ -48,7 +49,10 @@ pub async fn open_with_task(
     with.insert(0, Change::Queued(Box::new(task.clone())));
     let receipt = registry.create(record, with).await?;
     let seq = receipt.iter().find(|event| event.kind == EventType::TaskQueued).and_then(|event| event.seq);
-    registry.send(&id, Command::Wake).await?;
+    // It is accepted whatever follows: a daemon that goes down now leaves it to the next one.
+    if let Err(error) = registry.send(&id, Command::Wake).await {
+        tracing::info!(session = %id, %error, "its task waits for the next start");
+    }
     Ok(Task { seq: seq.unwrap_or_default(), ..task.task })
 }
 
@@ -102,7 +106,7 @@ fn new_record(
         updated_at: now,
         usage: Usage::default(),
     };
-    Ok(SessionRecord { session, tools: Vec::new(), revision: 0, exact: false, ephemeral: lone })
+    Ok(SessionRecord { session, tools: Vec::new(), revision: 0, exact: false, closing: false, ephemeral: lone })
 }
 
 /// Returns the model a session gets; empty where none is configured yet.

@@ -71,7 +71,7 @@ impl Registry {
             let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id)).ok().flatten();
             let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
             let work = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
-            if work || record.is_some_and(|record| busy(record.session.state)) {
+            if work || record.is_some_and(|record| busy(record.session.state) || record.closing) {
                 // An actor that cannot start has said so in the log; the others go on.
                 drop(self.send(&id, Command::Wake).await);
             }
@@ -171,9 +171,7 @@ impl Registry {
                 // It retired between the two lines: start it again.
                 Err(back) => command = back.0,
             }
-            if self.deps.shutdown.stopping().is_cancelled() {
-                return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"));
-            }
+            self.is_open()?;
         }
     }
 
@@ -182,6 +180,9 @@ impl Registry {
         let (reply, answer) = oneshot::channel();
         self.send(id, make(reply)).await?;
         answer.await.unwrap_or_else(|_| {
+            if !self.lock().sessions.contains_key(id) {
+                return Err(RpcError::new(ErrorKind::NotFound, format!("there is no session {id}")));
+            }
             let message = "the session ended before it could answer; whether it took the request is unknown";
             let kind = if self.deps.shutdown.stopping().is_cancelled() {
                 ErrorKind::ShuttingDown
@@ -192,6 +193,14 @@ impl Registry {
         })
     }
 
+    /// Refuses new work once the daemon goes down.
+    pub fn is_open(&self) -> Result<(), RpcError> {
+        if !self.deps.shutdown.stopping().is_cancelled() {
+            return Ok(());
+        }
+        Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"))
+    }
+
     fn inbox(&self, id: &SessionId) -> Result<mpsc::Sender<Command>, RpcError> {
         let mut index = self.lock();
         let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no session {id}"));
@@ -199,9 +208,7 @@ impl Registry {
         if let Some(inbox) = entry.inbox.as_ref().filter(|inbox| !inbox.is_closed()) {
             return Ok(inbox.clone());
         }
-        if self.deps.shutdown.stopping().is_cancelled() {
-            return Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"));
-        }
+        self.is_open()?;
         let (inbox, commands) = mpsc::channel(INBOX);
         entry.inbox = Some(inbox.clone());
         let (registry, id) = (self.clone(), id.clone());

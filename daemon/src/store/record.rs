@@ -21,6 +21,9 @@ pub struct SessionRecord {
     pub revision: u64,
     /// Whether `tools` is exact.
     pub exact: bool,
+    /// True while it is closed and its `session.closed` is still to come.
+    #[serde(default)]
+    pub closing: bool,
     /// True for a session that a lone task made: its sandbox is freed when it is idle.
     #[serde(default)]
     pub ephemeral: bool,

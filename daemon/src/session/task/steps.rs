@@ -211,6 +211,8 @@ impl Machine {
     }
 
     pub(super) fn close(&mut self, out: &mut Vec<Effect>) {
+        // There is no next task that could hear it.
+        out.extend(std::mem::take(&mut self.waiting).into_iter().map(|one| Effect::Dropped(one.message)));
         let rest: Vec<TaskId> = self.queue().cloned().chain(self.held.clone()).collect();
         for task in rest {
             self.cancel(&task, out);

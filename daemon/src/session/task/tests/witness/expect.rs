@@ -21,7 +21,9 @@ impl Witness {
                 !self.queue.iter().any(|task| task.0 == *id) && !self.waiting.iter().any(|one| one.message.0 == *id)
             }
             Input::Stop(_) => self.running.is_none(),
-            Input::Close => self.running.is_none() && self.held.is_none() && self.queue.is_empty(),
+            Input::Close => {
+                self.running.is_none() && self.held.is_none() && self.queue.is_empty() && self.waiting.is_empty()
+            }
             Input::Submit(_) | Input::Steer(_) | Input::Resume(_) | Input::Suspend => false,
         }
     }
@@ -46,6 +48,7 @@ impl Witness {
             Input::Stop(stop) => self.expect_stop(*stop),
             Input::Close => {
                 self.taken_back.extend(self.queue.iter().chain(&self.held).map(|task| task.0.clone()));
+                self.taken_back.extend(self.waiting.iter().map(|one| one.message.0.clone()));
                 self.expect_stop(Stop::Cancel);
             }
             Input::Suspend => {
