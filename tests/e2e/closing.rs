@@ -31,6 +31,14 @@ fn busy(server: &ModelServer) -> (Daemon, Client, String) {
     (daemon, client, session)
 }
 
+fn until_closed(daemon: &Daemon, session: &str) {
+    let closes = || {
+        let found: Value = daemon.client().get("session.get", &json!({ "session": session }));
+        (found["state"] == "closed").then_some(())
+    };
+    wait::until("the closing on record", closes);
+}
+
 #[test]
 fn it_is_told_once_whenever_the_daemon_dies() {
     let server = ModelServer::script(Vec::new());
@@ -39,11 +47,7 @@ fn it_is_told_once_whenever_the_daemon_dies() {
         let mut client = daemon.client();
         let session = daemon.session(&mut client);
         client.begin("session.close", &json!({ "session": session }));
-        let closes = || {
-            let found: Value = daemon.client().get("session.get", &json!({ "session": session }));
-            (found["state"] == "closed").then_some(())
-        };
-        wait::until("the closing on record", closes);
+        until_closed(&daemon, &session);
         daemon.kill9();
         daemon.restart();
         daemon.client().get::<Value>("session.close", &json!({ "session": session }));
@@ -57,11 +61,7 @@ fn a_busy_one_that_was_being_closed_is_closed_by_the_next_daemon() {
     let (mut daemon, mut client, session) = busy(&server);
     client.get::<Value>("session.steer", &json!({"session": session, "content": "s"}));
     client.begin("session.close", &json!({ "session": session }));
-    let closes = || {
-        let found: Value = daemon.client().get("session.get", &json!({ "session": session }));
-        (found["state"] == "closed").then_some(())
-    };
-    wait::until("the closing on record", closes);
+    until_closed(&daemon, &session);
     daemon.kill9();
     daemon.restart();
     let mut client = daemon.client();
