@@ -251,11 +251,11 @@ impl Scheduler {
     async fn refused(&self, id: &FollowupId, error: &RpcError) -> bool {
         tracing::warn!(followup = %id, %error, "a slot could not fire");
         // The answer may be lost and the commit made all the same: what is stored decides.
-        if let Some(record) = self.get(id) {
-            self.book().put(&record);
+        let Some(mut record) = self.get(id) else { return false };
+        self.book().put(&record);
+        if !matches!(error.data.kind, ErrorKind::Conflict | ErrorKind::NotFound) {
+            return false;
         }
-        let over = matches!(error.data.kind, ErrorKind::Conflict | ErrorKind::NotFound);
-        let Some(mut record) = self.get(id).filter(|_| over) else { return false };
         record.followup.state = FollowupState::Paused;
         self.save(record, Vec::new()).await.is_ok()
     }

@@ -176,7 +176,7 @@ impl Actor {
             if suspended && !self.machine.is_busy() {
                 return Ok(());
             }
-            let idle = self.machine.is_idle() || (self.machine.is_held() && self.machine.running().is_none());
+            let idle = self.machine.is_idle() || self.machine.is_held();
             if idle && !self.booting && self.registry.retire(&self.record.session.id, &inbox) {
                 self.free_sandbox().await;
                 return Ok(());

@@ -1,9 +1,10 @@
 //! What a session takes, and what it makes of it. Pure: the caller brings the time and the ids.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::Data;
+use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::{MessageId, TaskId};
 use nano_protocol::session::{Delivery, Session, SessionState, Steered};
 use nano_protocol::task::{Limits, Origin, Task, TaskState, Usage};
@@ -204,6 +205,12 @@ pub fn task_record(submission: Submission, session: &Session, now: Timestamp) ->
         queued_at: now,
     };
     (record, with)
+}
+
+/// Returns the number that a commit gave its task: that of the `task.queued` event.
+pub fn queued_number(receipt: &[Arc<Event>]) -> u64 {
+    let queued = receipt.iter().find(|event| event.kind == EventType::TaskQueued);
+    queued.and_then(|event| event.seq).unwrap_or_default()
 }
 
 /// Returns what the machine needs to know of a task that never ran.

@@ -55,6 +55,11 @@ fn stored_capabilities(session: &Session) -> Capabilities {
     }
 }
 
+fn boot_request(session: &Session) -> BootRequest {
+    let workspace = session.workspace.clone().into();
+    BootRequest { session: session.id.clone(), workspace, level: session.level }
+}
+
 impl Actor {
     pub(super) fn agent(&self) -> AgentConfig {
         self.deps.agent(&self.record.session.agent)
@@ -87,8 +92,7 @@ impl Actor {
             return;
         }
         let session = &self.record.session;
-        let (kind, level, news) = (session.booter.clone(), session.level, self.news.clone());
-        let request = BootRequest { session: session.id.clone(), workspace: session.workspace.clone().into(), level };
+        let (kind, request, news) = (session.booter.clone(), boot_request(session), self.news.clone());
         let found = session.booted.then(|| stored_capabilities(session));
         let deps = self.deps.clone();
         self.deps.shutdown.spawn("boot", async move {
@@ -106,9 +110,7 @@ impl Actor {
     pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
         let session = &self.record.session;
         let Some(booter) = self.deps.booter(&session.booter).cloned() else { return Ok(()) };
-        let workspace = session.workspace.clone().into();
-        let request = BootRequest { session: session.id.clone(), workspace, level: session.level };
-        match booter.rejoin(request, stored_capabilities(session)).await {
+        match booter.rejoin(boot_request(session), stored_capabilities(session)).await {
             Ok(sandbox) => self.take(sandbox).await,
             // The first call of a computer tool tries again and tells the model.
             Err(error) => {

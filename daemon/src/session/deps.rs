@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Data, EventType};
-use nano_protocol::id::SessionId;
+use nano_protocol::id::{SessionId, TaskId};
 
 use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
@@ -94,8 +94,14 @@ impl Deps {
     }
 
     /// Records a lone event.
-    pub async fn record(&self, session: Option<SessionId>, kind: EventType, data: Data) -> Result<(), StoreError> {
-        let draft = Draft { session, task: None, kind, data };
+    pub async fn record(
+        &self,
+        session: Option<SessionId>,
+        task: Option<TaskId>,
+        kind: EventType,
+        data: Data,
+    ) -> Result<(), StoreError> {
+        let draft = Draft { session, task, kind, data };
         self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
     }
 

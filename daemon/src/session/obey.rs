@@ -74,9 +74,8 @@ impl Actor {
 
     async fn submit(&mut self, submission: Submission) -> Result<(Task, Option<Input>), Refusal> {
         admission::may_queue(&self.record.session, self.machine.queue().count())?;
-        let agent = self.deps.agent(&self.record.session.agent);
-        let record = admission::task_record(submission, &self.record.session, self.deps.clock.now());
-        let (record, extra) = record;
+        let agent = self.agent();
+        let (record, extra) = admission::task_record(submission, &self.record.session, self.deps.clock.now());
         let id = record.task.id.clone();
         let queued = admission::queued(&record, &agent);
         let mut changes = vec![Change::Queued(Box::new(record.clone()))];
@@ -87,14 +86,13 @@ impl Actor {
             changes.push(Change::session(&self.record));
         }
         let receipt = self.commit(changes).await?;
-        let number = receipt.iter().find(|event| event.kind == EventType::TaskQueued).and_then(|event| event.seq);
         let record = self.tasks.entry(id).or_insert(record);
-        record.task.seq = number.unwrap_or_default();
+        record.task.seq = admission::queued_number(&receipt);
         Ok((record.task.clone(), Some(Input::Submit(queued))))
     }
 
     pub(super) async fn steer(&mut self, request: SteerRequest) -> Result<(Steered, Option<Input>), Refusal> {
-        let agent = self.deps.agent(&self.record.session.agent);
+        let agent = self.agent();
         admission::may_steer(&self.record.session, &agent, self.steering.len())?;
         if self.machine.is_idle() {
             return self.steer_as_task(request).await;
@@ -147,7 +145,7 @@ impl Actor {
         let mut record =
             record.ok_or_else(|| RpcError::new(ErrorKind::NotFound, format!("there is no task {task}")))?;
         admission::may_resume(&self.record.session, &record.task)?;
-        let agent = self.deps.agent(&self.record.session.agent);
+        let agent = self.agent();
         let newest = self.transcript.last().map_or(0, |message| message.seq);
         let queued = admission::requeue(&mut record, &agent, newest, self.deps.clock.now());
         let open = Change::put(Key::open_task(&record.task.session, task), &1);

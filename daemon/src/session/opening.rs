@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::EventType;
 use nano_protocol::id::{SessionId, is_session_name};
 use nano_protocol::session::{CreateParams, Session, SessionState};
 use nano_protocol::task::{Task, Usage};
@@ -48,12 +47,12 @@ pub async fn open_with_task(
     let (task, mut with) = admission::task_record(submission, &record.session, record.session.created_at);
     with.insert(0, Change::Queued(Box::new(task.clone())));
     let receipt = registry.create(record, with).await?;
-    let seq = receipt.iter().find(|event| event.kind == EventType::TaskQueued).and_then(|event| event.seq);
+    let seq = admission::queued_number(&receipt);
     // It is accepted whatever follows: a daemon that goes down now leaves it to the next one.
     if let Err(error) = registry.send(&id, Command::Wake).await {
         tracing::info!(session = %id, %error, "its task waits for the next start");
     }
-    Ok(Task { seq: seq.unwrap_or_default(), ..task.task })
+    Ok(Task { seq, ..task.task })
 }
 
 fn invalid(why: String) -> RpcError {

@@ -234,7 +234,7 @@ impl Registry {
             Err(panic) => {
                 tracing::error!(session = %id, %panic, "a session's actor panicked; it is restored at its next command");
                 let data = json!({"message": "the session's actor panicked; it is restored at its next command"});
-                drop(self.deps.record(Some(id), EventType::Warning, data).await);
+                drop(self.deps.record(Some(id), None, EventType::Warning, data).await);
             }
         }
     }

@@ -16,9 +16,9 @@ use super::deps::Deps;
 use super::task::{Input, Reply};
 use super::{admission, prompt, transcript};
 use crate::model::catalog::Catalog;
-use crate::model::{Answer, Class, Delta, Finish, ProviderError, Request, retry};
-use crate::store::record::Draft;
-use crate::store::{Change, Commit, StoreError};
+use crate::model::failure::permanent;
+use crate::model::{Answer, Delta, Finish, ProviderError, Request, retry};
+use crate::store::StoreError;
 
 /// How much of malformed arguments is kept.
 const RAW: usize = 4096;
@@ -27,8 +27,7 @@ impl Actor {
     /// Starts the model call of the turn that was just recorded.
     pub(super) fn start_model_call(&mut self) {
         self.generation += 1;
-        let toolset = self.offered();
-        let tools = toolset.wire();
+        let tools = self.offered().wire();
         let parts = prompt::parts(&self.agent().system_prompt, self.booter_prompts(), &tools);
         let request = Request {
             system: prompt::assembled(&parts),
@@ -36,7 +35,6 @@ impl Actor {
             tools,
             replies: self.transcript.iter().filter(|message| message.role == Role::Assistant).count(),
         };
-        self.toolset = Some(toolset);
         let stop = CancellationToken::new();
         self.model_stop = Some(stop.clone());
         self.partial = Arc::default();
@@ -142,8 +140,7 @@ impl ModelCall {
     /// Asks the model, again where that may help, then its fallbacks.
     async fn make(&self) -> Result<Answer, ProviderError> {
         if self.deps.agent_is_gone(&self.agent) {
-            let message = format!("agent {} is not configured any more; add [agents.{0}] again", self.agent);
-            return Err(ProviderError { class: Class::Permanent, message, retry_after: None });
+            return Err(permanent(format!("agent {} is not configured any more; add [agents.{0}] again", self.agent)));
         }
         // A server that was found may come up after the daemon.
         let models = self.deps.look_for_models().await;
@@ -157,15 +154,11 @@ impl ModelCall {
                 Err(error) => last = Some(error),
             }
         }
-        let unknown = || format!("model {} is not configured; nanoctl models lists what there is", self.model);
-        Err(last.unwrap_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None }))
+        Err(last.unwrap_or_else(|| not_configured(&self.model)))
     }
 
     async fn ask(&self, models: &Catalog, name: &str) -> Result<Answer, ProviderError> {
-        let unknown = || format!("model {name} is not configured; nanoctl models lists what there is");
-        let provider = models.get(name);
-        let provider =
-            provider.ok_or_else(|| ProviderError { class: Class::Permanent, message: unknown(), retry_after: None })?;
+        let provider = models.get(name).ok_or_else(|| not_configured(name))?;
         let mut attempt = 0;
         loop {
             self.partial().clear();
@@ -199,9 +192,8 @@ impl ModelCall {
     }
 
     async fn record(&self, kind: EventType, data: Data) {
-        let draft = Draft { session: Some(self.session.clone()), task: self.task.clone(), kind, data };
         // A store that fails here fails the actor's next commit, which ends it.
-        drop(self.deps.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await);
+        drop(self.deps.record(Some(self.session.clone()), self.task.clone(), kind, data).await);
     }
 
     fn partial(&self) -> std::sync::MutexGuard<'_, String> {
@@ -213,6 +205,10 @@ impl ModelCall {
         let digits = self.deps.clock.ulid();
         f64::from(digits.bytes().rev().take(2).fold(0_u32, |sum, byte| sum * 64 + u32::from(byte) % 64)) / 4096.0
     }
+}
+
+fn not_configured(model: &str) -> ProviderError {
+    permanent(format!("model {model} is not configured; nanoctl models lists what there is"))
 }
 
 fn millis(duration: Duration) -> u64 {
