@@ -1,6 +1,6 @@
 //! What is registered before any session: booters, models, agents, tools.
 
-use crate::session::{Level, ToolMode};
+use crate::session::{Level, Resume, ToolMode};
 use crate::tool::{Prompt, Tool};
 
 wire! {
@@ -78,6 +78,29 @@ wire! {
         pub skills: Option<Vec<String>>,
         /// Model replies per task.
         pub max_turns: u32,
+        /// Wall clock per task; null: none.
+        pub timeout_ms: Option<u64>,
+        /// How long a command may take.
+        pub exec_timeout_ms: u64,
+        /// How long a command may ask for.
+        pub exec_timeout_max_ms: u64,
+        /// Whether exec, python and process are offered.
+        pub enable_exec: bool,
+        /// Whether its sessions can be steered.
+        pub enable_steering: bool,
+        /// Whether it may schedule follow-ups.
+        pub enable_followup: bool,
+        /// Whether file tools stay below the workspace.
+        pub restrict_to_workspace: bool,
+        /// What becomes of a task at a restart.
+        pub resume: Resume,
+        /// Money per task; null: no bound.
+        pub budget: Option<f64>,
+        /// `config`: of the file, read-only; `stored`: made over RPC; `builtin`: what nobody has said otherwise.
+        pub source: String,
+        /// What to know about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub note: Option<String>,
     }
 
     /// Result of `agent.list`.
@@ -112,5 +135,87 @@ params! {
     pub struct NameParams {
         /// Its name.
         pub name: String,
+    }
+
+    /// Parameters of `agent.create`: what is absent has its default.
+    pub struct AgentCreateParams {
+        /// Its name: 1 to 64 of A-Z a-z 0-9 . _ -
+        pub name: String,
+        /// The model's name in the config.
+        pub model: Option<String>,
+        /// Its persona.
+        pub system_prompt: Option<String>,
+        /// Its kind of computer.
+        pub booter: Option<String>,
+        /// How far local tools reach.
+        pub level: Option<Level>,
+        /// The named set of tools.
+        pub tool_mode: Option<ToolMode>,
+        /// The tools by name; absent: those of the mode.
+        pub tools: Option<Vec<String>>,
+        /// The skills by name; absent: all.
+        pub skills: Option<Vec<String>>,
+        /// Model replies per task.
+        pub max_turns: Option<u32>,
+        /// Wall clock per task.
+        pub timeout_ms: Option<u64>,
+        /// How long a command may take.
+        pub exec_timeout_ms: Option<u64>,
+        /// How long a command may ask for.
+        pub exec_timeout_max_ms: Option<u64>,
+        /// Whether exec, python and process are offered.
+        pub enable_exec: Option<bool>,
+        /// Whether its sessions can be steered.
+        pub enable_steering: Option<bool>,
+        /// Whether it may schedule follow-ups.
+        pub enable_followup: Option<bool>,
+        /// Whether file tools stay below the workspace.
+        pub restrict_to_workspace: Option<bool>,
+        /// What becomes of a task at a restart.
+        pub resume: Option<Resume>,
+        /// Money per task.
+        pub budget: Option<f64>,
+    }
+
+    /// Parameters of `agent.update`: what is absent stays.
+    pub struct AgentUpdateParams {
+        /// Its name.
+        pub name: String,
+        /// The model's name in the config.
+        pub model: Option<String>,
+        /// Its persona.
+        pub system_prompt: Option<String>,
+        /// Its kind of computer.
+        pub booter: Option<String>,
+        /// How far local tools reach.
+        pub level: Option<Level>,
+        /// The named set of tools.
+        pub tool_mode: Option<ToolMode>,
+        /// The tools by name; absent: those of the mode.
+        pub tools: Option<Vec<String>>,
+        /// The skills by name; absent: all.
+        pub skills: Option<Vec<String>>,
+        /// Model replies per task.
+        pub max_turns: Option<u32>,
+        /// Wall clock per task.
+        pub timeout_ms: Option<u64>,
+        /// How long a command may take.
+        pub exec_timeout_ms: Option<u64>,
+        /// How long a command may ask for.
+        pub exec_timeout_max_ms: Option<u64>,
+        /// Whether exec, python and process are offered.
+        pub enable_exec: Option<bool>,
+        /// Whether its sessions can be steered.
+        pub enable_steering: Option<bool>,
+        /// Whether it may schedule follow-ups.
+        pub enable_followup: Option<bool>,
+        /// Whether file tools stay below the workspace.
+        pub restrict_to_workspace: Option<bool>,
+        /// What becomes of a task at a restart.
+        pub resume: Option<Resume>,
+        /// Money per task.
+        pub budget: Option<f64>,
+        /// Members that get their default again, such as `tools`.
+        pub reset: Option<Vec<String>>,
     }
 }

@@ -99,6 +99,7 @@ pub mod jsonrpc;
 pub mod message;
 pub mod method;
 pub mod session;
+pub mod skill;
 pub mod strict;
 pub mod task;
 pub mod time;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{catalog, daemon, event, followup, session, task};
+use crate::{catalog, daemon, event, followup, session, skill, task};
 
 /// One method of the daemon.
 pub trait Method {
@@ -50,6 +50,15 @@ macro_rules! methods {
             EventsUnsubscribe, "events.unsubscribe", event::UnsubscribeParams, daemon::Done;
             AgentList, "agent.list", catalog::PageParams, catalog::Agents;
             AgentGet, "agent.get", catalog::NameParams, catalog::AgentInfo;
+            AgentCreate, "agent.create", catalog::AgentCreateParams, catalog::AgentInfo;
+            AgentUpdate, "agent.update", catalog::AgentUpdateParams, catalog::AgentInfo;
+            AgentDelete, "agent.delete", catalog::NameParams, catalog::AgentInfo;
+            SkillList, "skill.list", skill::SkillListParams, skill::Skills;
+            SkillGet, "skill.get", skill::SkillParams, skill::Skill;
+            SkillCreate, "skill.create", skill::SkillCreateParams, skill::Skill;
+            SkillUpdate, "skill.update", skill::SkillUpdateParams, skill::Skill;
+            SkillDelete, "skill.delete", skill::SkillDeleteParams, skill::SkillInfo;
+            SkillValidate, "skill.validate", skill::SkillValidateParams, skill::Validated;
             ToolList, "tool.list", catalog::PageParams, catalog::Tools;
             ToolGet, "tool.get", catalog::NameParams, $crate::tool::Tool;
             BooterList, "booter.list", catalog::PageParams, catalog::Booters;

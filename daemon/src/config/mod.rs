@@ -15,10 +15,10 @@ pub mod zone;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use nano_protocol::MAX_LINE;
+pub use nano_protocol::session::Resume;
 use nano_protocol::session::{Level, ToolMode};
 
 use around::Around;
@@ -151,29 +151,6 @@ pub struct ModelConfig {
     pub cassette: Option<PathBuf>,
     /// `config`, or where it was found.
     pub source: String,
-}
-
-/// What becomes of a task that ran when the daemon ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resume {
-    /// It goes on by itself, twice at most.
-    Auto,
-    /// It waits for resume or cancel.
-    Ask,
-    /// It has failed.
-    Never,
-}
-
-impl FromStr for Resume {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "ask" => Ok(Self::Ask),
-            "never" => Ok(Self::Never),
-            _ => Err(format!("`{text}` is none of auto, ask, never")),
-        }
-    }
 }
 
 /// `[agents.NAME]`.

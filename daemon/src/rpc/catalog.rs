@@ -1,39 +1,24 @@
-//! What there is before any session: `agent.*`, `tool.*`, `booter.list`, `model.list`.
+//! What there is before any session: `tool.*`, `booter.list`, `model.list`.
 
 use std::path::Path;
 
-use nano_protocol::catalog::{AgentInfo, Agents, BooterInfo, Booters, Models, NameParams, PageParams, Tools};
+use nano_protocol::catalog::{BooterInfo, Booters, Models, NameParams, PageParams, Tools};
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::method::{AgentGet, AgentList, BooterList, ModelList, ToolGet, ToolList};
+use nano_protocol::method::{BooterList, ModelList, ToolGet, ToolList};
 use nano_protocol::session::ToolMode;
 use nano_protocol::tool::Tool;
 
 use super::dispatch::Serve;
 use super::{Caller, Server};
-use crate::config::AgentConfig;
 use crate::sandbox::Capabilities;
 use crate::tools::set;
 
-fn agent_info(name: &str, agent: &AgentConfig) -> AgentInfo {
-    AgentInfo {
-        name: name.to_owned(),
-        model: agent.model.clone(),
-        system_prompt: agent.system_prompt.clone(),
-        booter: agent.booter.clone(),
-        level: agent.level,
-        tool_mode: agent.tool_mode,
-        tools: agent.tools.clone(),
-        skills: agent.skills.clone(),
-        max_turns: agent.max_turns,
-    }
-}
-
-fn not_found(what: &str, name: &str) -> RpcError {
+pub(super) fn not_found(what: &str, name: &str) -> RpcError {
     RpcError::new(ErrorKind::NotFound, format!("there is no {what} {name}"))
 }
 
 /// Returns a page by name, and where the next one begins.
-fn page<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str, params: &PageParams) -> (Vec<T>, Option<String>) {
+pub(super) fn page<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str, params: &PageParams) -> (Vec<T>, Option<String>) {
     items.sort_by(|one, other| name(one).cmp(name(other)));
     if let Some(after) = &params.after {
         items.retain(|item| name(item) > after.as_str());
@@ -43,21 +28,6 @@ fn page<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str, params: &PageParams) ->
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|last| name(last).to_owned());
     (items, next)
-}
-
-impl Serve for AgentList {
-    async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Agents, RpcError> {
-        let agents = server.deps().config.agents.iter().map(|(name, agent)| agent_info(name, agent)).collect();
-        let (agents, next) = page(agents, |agent| &agent.name, &params);
-        Ok(Agents { agents, next })
-    }
-}
-
-impl Serve for AgentGet {
-    async fn serve(server: &Server, _: &Caller, params: NameParams) -> Result<AgentInfo, RpcError> {
-        let agent = server.deps().config.agents.get(&params.name);
-        agent.map(|agent| agent_info(&params.name, agent)).ok_or_else(|| not_found("agent", &params.name))
-    }
 }
 
 impl Serve for ToolList {

@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 on the local socket: who may connect, what a line is, which method serves it, who hears of events.
 
+mod agent;
 mod catalog;
 mod connection;
 mod daemon;
@@ -11,6 +12,7 @@ mod frame;
 pub mod listener;
 mod outgoing;
 mod session;
+mod skill;
 mod task;
 
 use std::sync::Arc;

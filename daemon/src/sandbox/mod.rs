@@ -5,6 +5,7 @@
 
 pub mod descendants;
 pub mod helper;
+pub mod lease;
 pub mod local;
 pub mod none;
 pub mod output;

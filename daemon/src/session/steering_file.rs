@@ -17,7 +17,6 @@
 //! A writer that has found the name and not yet opened the file slips past the lease; it is the reason why a renamed
 //! file is kept, and read, for a while. Everything here blocks; one caller per workspace at a time.
 
-mod lease;
 mod line;
 mod place;
 mod read;
@@ -28,7 +27,7 @@ use std::path::Path;
 use nano_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use lease::Lease;
+use crate::sandbox::lease::Lease;
 pub use line::{SteeringLine, WrittenBy};
 pub use place::reject;
 use place::{Place, Source};

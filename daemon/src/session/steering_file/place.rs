@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::Identity;
-use super::lease::Lease;
+use crate::sandbox::lease::Lease;
 
 /// Set-aside lines beyond this are dropped: a runaway writer must not fill the disk twice.
 const MOST_REJECTED: u64 = 16 * 1024 * 1024;
