@@ -10,6 +10,7 @@
 //! store               what must not be forgotten: sled behind one writer
 //! http                one client
 //! sandbox             booters and the computers they give; processes start here
+//! skills              documents that inform a model: folders, offers
 //! tools               what a model can have done; `tools::set` decides which
 //! model               providers, cassettes, retries
 //! session             the double loop: registry → actor → pure machine → one commit → acts
@@ -31,6 +32,7 @@ pub mod sandbox;
 pub mod schedule;
 pub mod session;
 pub mod shutdown;
+pub mod skills;
 pub mod store;
 pub mod telemetry;
 pub mod tools;
@@ -56,6 +58,7 @@ use session::event_log::{self, EventLog};
 use session::registry::Registry;
 use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
+use skills::library::Library;
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -133,6 +136,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
     let group = config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id);
     let drain = config.daemon.drain;
+    let (library, changed) = Library::new(skill_places(&config, &env));
     let deps = Arc::new(Deps {
         store,
         events,
@@ -141,6 +145,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         models: Mutex::new(Arc::new(models)),
         finder,
         tools: tools::registry::registry(),
+        skills: Arc::new(library),
         booters,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
@@ -148,6 +153,8 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
+    shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let scheduler = Scheduler::load(registry.clone())?;
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
@@ -171,6 +178,13 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Returns where skills lie.
+fn skill_places(config: &Config, env: &Env) -> skills::library::Places {
+    let (user, system) = config::places::skills(env);
+    let config::SkillsConfig { paths, watch, trust } = config.skills.clone();
+    skills::library::Places { config: paths, user, system, trust, watch }
 }
 
 /// Makes the configured models, or those that are found where none is.

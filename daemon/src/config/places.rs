@@ -52,6 +52,17 @@ impl Places {
     }
 }
 
+/// Returns the folders of skills that need no config: the user's own, and the machine's.
+pub fn skills(env: &Env) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let system = vec![PathBuf::from("/etc/nanod/skills")];
+    if env.uid == ROOT {
+        return (Vec::new(), system);
+    }
+    let config = env.folder("XDG_CONFIG_HOME").or_else(|| env.folder("HOME").map(|home| home.join(".config")));
+    let agents = env.folder("HOME").map(|home| home.join(".agents/skills"));
+    (config.map(|config| config.join("nanod/skills")).into_iter().chain(agents).collect(), system)
+}
+
 fn usual_socket(env: &Env) -> Result<PathBuf, ConfigError> {
     let runtime = if env.uid == ROOT { Some(PathBuf::from("/run")) } else { own_runtime(env) };
     runtime.map(|folder| folder.join("nanod/nanod.sock")).ok_or_else(|| {

@@ -87,7 +87,7 @@ impl Serve for SessionBoot {
 impl Serve for SessionTools {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<session::SessionTools, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        Ok(view::tools(server.deps(), &reading::record(server.deps(), &id)?))
+        Ok(view::tools(server.deps(), &reading::record(server.deps(), &id)?).await)
     }
 }
 
@@ -98,7 +98,7 @@ impl Serve for SessionPrompts {
         params: SessionParams,
     ) -> Result<session::SessionPrompts, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        Ok(view::prompts(server.deps(), &reading::record(server.deps(), &id)?))
+        Ok(view::prompts(server.deps(), &reading::record(server.deps(), &id)?).await)
     }
 }
 

@@ -1,47 +1,191 @@
-//! `skill.*`.
+//! `skill.*`: what there is, and what is made, changed and removed over the wire.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nano_protocol::MAX_CONTENT;
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::id::SessionRef;
 use nano_protocol::method::{SkillCreate, SkillDelete, SkillGet, SkillList, SkillUpdate, SkillValidate};
+use nano_protocol::session::{Session, SessionState};
 use nano_protocol::skill::{
     Skill, SkillCreateParams, SkillDeleteParams, SkillInfo, SkillListParams, SkillParams, SkillUpdateParams,
     SkillValidateParams, Skills, Validated,
 };
+use nano_skill::Document;
 
+use super::catalog::page;
 use super::dispatch::Serve;
+use super::session::invalid;
 use super::{Caller, Server};
+use crate::session::reading;
+use crate::skills::edit::{self, Edit, EditError};
+use crate::skills::library::{Library, Shelves};
+use crate::skills::{files, offer};
+
+/// Returns the session that is meant, if one is.
+fn session(server: &Server, caller: &Caller, named: Option<&SessionRef>) -> Result<Option<Session>, RpcError> {
+    let Some(named) = named else { return Ok(None) };
+    let id = server.registry.find(caller.uid, named)?;
+    Ok(Some(reading::record(server.deps(), &id)?.session))
+}
+
+fn workspace(session: Option<&Session>) -> Option<PathBuf> {
+    session.map(|session| PathBuf::from(&session.workspace))
+}
+
+/// Refuses what is to be written for a session that takes nothing more.
+fn open(session: Option<Session>) -> Result<Option<PathBuf>, RpcError> {
+    match session.as_ref().filter(|session| session.state == SessionState::Closed) {
+        Some(closed) => Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", closed.id))),
+        None => Ok(workspace(session.as_ref())),
+    }
+}
+
+fn refusal(why: EditError) -> RpcError {
+    let kind = match &why {
+        EditError::Invalid(_) => ErrorKind::InvalidParams,
+        EditError::Gone(_) => ErrorKind::NotFound,
+        EditError::Conflict(_) => ErrorKind::Conflict,
+        EditError::Denied(_) => ErrorKind::Denied,
+        EditError::Path(_) => ErrorKind::Unavailable,
+    };
+    let error = RpcError::new(kind, why.to_string());
+    if kind == ErrorKind::NotFound { error.hint("nanoctl skills list shows what there is") } else { error }
+}
+
+/// Does file work beside the event loop.
+async fn edited<T: Send + 'static>(
+    server: &Server,
+    work: impl FnOnce(&Library) -> Result<T, EditError> + Send + 'static,
+) -> Result<T, RpcError> {
+    let library = server.deps().skills.clone();
+    let done = tokio::task::spawn_blocking(move || work(&library)).await;
+    done.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(refusal)
+}
+
+/// Returns a skill with its document, as it is now.
+async fn detail(shelves: Shelves, name: String) -> Result<Skill, RpcError> {
+    let found = tokio::task::spawn_blocking(move || {
+        let (root, skill) = edit::find(&shelves, &name)?;
+        // One that cannot be read is shown with its reason all the same.
+        let text = edit::read(root, skill);
+        Ok::<_, EditError>((skill.clone(), text))
+    });
+    let (skill, text) =
+        found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(refusal)?;
+    let beside = match &skill.folder {
+        Some(folder) => files::beside(folder.clone()).await,
+        None => Vec::new(),
+    };
+    let (text, digest) = text.map(|text| (text.text, text.digest)).unwrap_or_default();
+    Ok(Skill {
+        info: skill.info(),
+        body: skill.document.body.clone(),
+        metadata: skill.document.metadata.clone(),
+        files: beside.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
+        text,
+        digest,
+    })
+}
+
+async fn look(server: &Server, workspace: Option<PathBuf>) -> Shelves {
+    Arc::clone(&server.deps().skills).look(workspace.as_deref()).await
+}
 
 impl Serve for SkillList {
-    async fn serve(_: &Server, _: &Caller, _: SkillListParams) -> Result<Skills, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillListParams) -> Result<Skills, RpcError> {
+        let session = session(server, caller, params.session.as_ref())?;
+        let workspace = workspace(session.as_ref());
+        let trusted = workspace.as_ref().is_some_and(|workspace| server.deps().skills.trusts(workspace));
+        let mut skills = offer::list(&look(server, workspace).await, trusted);
+        if let Some(filter) = session.and_then(|session| session.skills) {
+            skills.retain(|skill| filter.contains(&skill.name));
+        }
+        // Names may repeat; the line end sorts below whatever a longer name goes on with.
+        let keyed = skills.into_iter().enumerate().map(|(at, skill)| (format!("{}\n{at:06}", skill.name), skill));
+        let paging = nano_protocol::catalog::PageParams { limit: params.limit, after: params.after };
+        let (page, next) = page(keyed.collect(), |(key, _)| key, &paging);
+        Ok(Skills { skills: page.into_iter().map(|(_, skill)| skill).collect(), next })
     }
 }
 
 impl Serve for SkillGet {
-    async fn serve(_: &Server, _: &Caller, _: SkillParams) -> Result<Skill, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillParams) -> Result<Skill, RpcError> {
+        let workspace = workspace(session(server, caller, params.session.as_ref())?.as_ref());
+        detail(look(server, workspace).await, params.name).await
     }
 }
 
 impl Serve for SkillCreate {
-    async fn serve(_: &Server, _: &Caller, _: SkillCreateParams) -> Result<Skill, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillCreateParams) -> Result<Skill, RpcError> {
+        let workspace = open(session(server, caller, params.session.as_ref())?)?;
+        let (name, place) = (params.name.clone(), workspace.clone());
+        fits(&params.content)?;
+        edited(server, move |library| {
+            let metadata = params.metadata.unwrap_or_default();
+            library.create(place.as_deref(), (&params.name, &params.description), &metadata, &params.content)
+        })
+        .await?;
+        detail(look(server, workspace).await, name).await
     }
 }
 
 impl Serve for SkillUpdate {
-    async fn serve(_: &Server, _: &Caller, _: SkillUpdateParams) -> Result<Skill, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillUpdateParams) -> Result<Skill, RpcError> {
+        let workspace = open(session(server, caller, params.session.as_ref())?)?;
+        let (name, place) = (params.name.clone(), workspace.clone());
+        if params.text.is_none() && params.description.is_none() && params.content.is_none() {
+            return Err(invalid("nothing to change; give text, description or content"));
+        }
+        params.text.iter().chain(&params.content).try_for_each(|text| fits(text))?;
+        edited(server, move |library| {
+            let edit = Edit { text: params.text, description: params.description, body: params.content };
+            library.update(place.as_deref(), &params.name, edit, params.digest.as_deref())
+        })
+        .await?;
+        detail(look(server, workspace).await, name).await
     }
 }
 
 impl Serve for SkillDelete {
-    async fn serve(_: &Server, _: &Caller, _: SkillDeleteParams) -> Result<SkillInfo, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillDeleteParams) -> Result<SkillInfo, RpcError> {
+        let workspace = open(session(server, caller, params.session.as_ref())?)?;
+        let gone = move |library: &Library| {
+            library.delete(workspace.as_deref(), &params.name, params.digest.as_deref())
+        };
+        Ok(edited(server, gone).await?.info())
     }
 }
 
 impl Serve for SkillValidate {
-    async fn serve(_: &Server, _: &Caller, _: SkillValidateParams) -> Result<Validated, RpcError> {
-        Err(RpcError::new(ErrorKind::Internal, "not yet"))
+    async fn serve(server: &Server, caller: &Caller, params: SkillValidateParams) -> Result<Validated, RpcError> {
+        let shown = |document: &Document| Validated {
+            name: document.name.clone(),
+            description: document.description.clone(),
+            valid: document.valid,
+            problems: document.problems.clone(),
+        };
+        match (params.text, params.name) {
+            (Some(text), None) => {
+                let lone = Document::read(text.as_bytes(), "");
+                // Without a folder's name there is nothing to compare with.
+                let folder = params.folder.unwrap_or(lone.name);
+                Ok(shown(&Document::read(text.as_bytes(), &folder)))
+            }
+            (None, Some(name)) => {
+                let workspace = workspace(session(server, caller, params.session.as_ref())?.as_ref());
+                let shelves = look(server, workspace).await;
+                Ok(shown(&edit::find(&shelves, &name).map_err(refusal)?.1.document))
+            }
+            _ => Err(invalid("give either text or name")),
+        }
     }
+}
+
+fn fits(text: &str) -> Result<(), RpcError> {
+    if text.len() <= MAX_CONTENT {
+        return Ok(());
+    }
+    Err(RpcError::new(ErrorKind::TooLarge, format!("{} bytes are too many; {MAX_CONTENT} fit", text.len())))
 }

@@ -23,6 +23,19 @@ impl<'a> Lease<'a> {
         Some(Self { file })
     }
 
+    /// Tells whether somebody has the file, opened to be read, open for writing; none: that cannot be told.
+    pub fn is_written(file: &'a File) -> Option<bool> {
+        fcntl(file, F_SETSIG, libc::SIGURG).ok()?;
+        match fcntl(file, libc::F_SETLEASE, libc::F_RDLCK) {
+            Ok(_) => {
+                drop(Self { file });
+                Some(false)
+            }
+            Err(why) if why.raw_os_error() == Some(libc::EAGAIN) => Some(true),
+            Err(_) => None,
+        }
+    }
+
     /// Returns whether somebody waits for the lease to end in order to write; true if that cannot be told.
     pub fn somebody_waits(&self) -> bool {
         !matches!(fcntl(self.file, libc::F_GETLEASE, 0), Ok(libc::F_RDLCK))

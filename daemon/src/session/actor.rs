@@ -21,6 +21,7 @@ use super::task::{Effect, Input, Machine, Stop};
 use super::transcript;
 use crate::model::{Answer, ProviderError};
 use crate::sandbox::{Sandbox, SandboxError};
+use crate::skills::offer::Offer;
 use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Commit, Receipt, StoreError};
 use crate::tools::set::ToolSet;
@@ -93,6 +94,8 @@ pub(super) struct Actor {
     /// What came of the reply so far.
     pub partial: Arc<Mutex<String>>,
     pub toolset: Option<Arc<ToolSet>>,
+    /// What it was offered when it last looked.
+    pub skills: Arc<Offer>,
     pub sandbox: Option<Arc<dyn Sandbox>>,
     pub booting: bool,
     /// Calls that wait for the computer.
@@ -113,11 +116,12 @@ pub(super) struct Memory {
     pub tasks: HashMap<TaskId, TaskRecord>,
     pub steering: Vec<SteeringRecord>,
     pub transcript: Vec<Message>,
+    pub skills: Arc<Offer>,
 }
 
 impl Actor {
     pub fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
-        let Memory { record, machine, tasks, steering, transcript } = memory;
+        let Memory { record, machine, tasks, steering, transcript, skills } = memory;
         Self {
             deps,
             registry,
@@ -134,6 +138,7 @@ impl Actor {
             model_stop: None,
             partial: Arc::default(),
             toolset: None,
+            skills,
             sandbox: None,
             booting: false,
             awaiting_boot: Vec::new(),

@@ -15,12 +15,13 @@ use super::deps::Deps;
 use crate::config::AgentConfig;
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BootRequest, Capabilities, Capability, Sandbox, SandboxError};
+use crate::skills::offer::Offer;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, StoreError};
 use crate::tools::set::{Choice, Machine, ToolSet};
 
 /// Returns what a session is offered now: the one source of tools for every agent.
-pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
+pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let session = &record.session;
     let agent = deps.agent(&session.agent);
     let booter = deps.booter(&session.booter);
@@ -37,7 +38,7 @@ pub fn offered(deps: &Deps, record: &SessionRecord) -> ToolSet {
         tools: if gone { Some(&[]) } else { session.tools.as_deref() },
         enable_exec: agent.enable_exec,
         enable_followup: agent.enable_followup,
-        skills_offered: false,
+        skills_offered: !skills.is_empty(),
     };
     ToolSet::assemble(&deps.tools, machine, choice)
 }
@@ -71,7 +72,7 @@ impl Actor {
 
     /// Returns the tools of now, made once until something changes.
     pub(super) fn offered(&mut self) -> Arc<ToolSet> {
-        self.toolset.get_or_insert_with(|| Arc::new(offered(&self.deps, &self.record))).clone()
+        self.toolset.get_or_insert_with(|| Arc::new(offered(&self.deps, &self.record, &self.skills))).clone()
     }
 
     pub(super) fn workspace(&mut self) -> Result<Arc<Workspace>, SandboxError> {
@@ -81,9 +82,10 @@ impl Actor {
         }
         // Opened anew for each call: a workspace that was moved away or replaced is seen.
         let workspace = Workspace::open(path, restrict).map_err(|why| SandboxError::io(path, why))?;
-        // A result that was too long names a file there.
-        let spill = self.deps.spill(&self.record.session.id);
-        Ok(Arc::new(workspace.with_readable(vec![spill])))
+        // A result that was too long names a file there, and a skill the files beside it.
+        let mut readable = self.skills.folders();
+        readable.push(self.deps.spill(&self.record.session.id));
+        Ok(Arc::new(workspace.with_readable(readable)))
     }
 
     /// Boots the computer, or takes it up again after a restart, unless that is under way.
@@ -168,7 +170,7 @@ impl Actor {
         session.updated_at = self.deps.clock.now();
         let mut changes = Vec::new();
         changes.extend(
-            refresh_tools(&self.deps, &mut self.record).map(|data| self.draft(EventType::SessionToolsChanged, data)),
+            refresh_tools(&self.deps, &mut self.record, &self.skills).map(|data| self.draft(EventType::SessionToolsChanged, data)),
         );
         if first {
             changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));
@@ -201,8 +203,8 @@ impl Actor {
 }
 
 /// Brings a record's tool list up to date; returns what changed, if anything did.
-pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord) -> Option<Data> {
-    let set = offered(deps, record);
+pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord, skills: &Offer) -> Option<Data> {
+    let set = offered(deps, record, skills);
     let (tools, exact) = (set.wire(), set.exact);
     record.exact = exact;
     if record.tools == tools {

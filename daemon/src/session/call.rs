@@ -46,6 +46,7 @@ impl Actor {
             task: self.turn_task.clone().unwrap_or_else(|| nano_protocol::id::TaskId(String::new())),
             call: call.id.clone(),
             workspace,
+            skills: self.skills.clone(),
             sandbox: self.sandbox.clone(),
             exec_timeout: agent.exec_timeout,
             exec_timeout_max: agent.exec_timeout_max,

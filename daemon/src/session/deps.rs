@@ -15,6 +15,7 @@ use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
 use crate::session::steering_watch::Workspaces;
 use crate::shutdown::Shutdown;
+use crate::skills::library::Library;
 use crate::store::record::Draft;
 use crate::store::{Change, Commit, Store, StoreError};
 use crate::tools::Tool;
@@ -35,6 +36,8 @@ pub struct Deps {
     pub finder: Finder,
     /// Every registered tool.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// The skills there are.
+    pub skills: Arc<Library>,
     /// Every kind of computer.
     pub booters: Vec<Arc<dyn Booter>>,
     /// The daemon's end.

@@ -20,6 +20,7 @@ pub mod prompt;
 pub mod reading;
 pub mod registry;
 mod restore;
+pub mod skills;
 pub mod steering_file;
 pub mod steering_watch;
 pub mod task;

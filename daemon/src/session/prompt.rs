@@ -3,10 +3,10 @@
 use nano_protocol::tool::{Prompt, Tool};
 
 /// Returns the parts, empty ones left out.
-pub fn parts(persona: &str, booter: Vec<Prompt>, tools: &[Tool]) -> Vec<Prompt> {
+pub fn parts(persona: &str, booter: Vec<Prompt>, skills: Vec<Prompt>, tools: &[Tool]) -> Vec<Prompt> {
     let persona = Prompt { name: "persona".into(), source: "agent".into(), text: persona.trim().into() };
     let tools = Prompt { name: "tools".into(), source: "core".into(), text: tool_block(tools) };
-    let all = [vec![persona], booter, vec![tools]].concat();
+    let all = [vec![persona], booter, skills, vec![tools]].concat();
     all.into_iter().filter(|part| !part.text.is_empty()).collect()
 }
 

@@ -127,7 +127,8 @@ impl Registry {
             }
             index.names.insert(name.clone(), session.id.clone());
         }
-        drop(super::boot::refresh_tools(&self.deps, &mut record));
+        let skills = super::skills::offer(&self.deps, &record.session).await;
+        drop(super::boot::refresh_tools(&self.deps, &mut record, &skills));
         let session = &record.session;
         let data = json!({"session": session});
         let created = crate::store::record::Draft {

@@ -37,7 +37,8 @@ pub(super) async fn restore(
     let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
     let mut transcript = deps.store.all_messages(id)?;
     let mut changes = Vec::new();
-    changes.extend(super::boot::refresh_tools(deps, &mut record).map(|data| {
+    let skills = super::skills::offer(deps, &record.session).await;
+    changes.extend(super::boot::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
     }));
     if !changes.is_empty() {
@@ -54,7 +55,7 @@ pub(super) async fn restore(
     }
     let waiting = steering.iter().map(|one| Steer { message: one.id.clone(), delivery: one.delivery }).collect();
     let machine = Machine::restore(restored.held, restored.queue, waiting);
-    let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript };
+    let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, skills };
     Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
 }
 

@@ -28,7 +28,7 @@ impl Actor {
     pub(super) fn start_model_call(&mut self) {
         self.generation += 1;
         let tools = self.offered().wire();
-        let parts = prompt::parts(&self.agent().system_prompt, self.booter_prompts(), &tools);
+        let parts = prompt::parts(&self.agent().system_prompt, self.booter_prompts(), self.skills.prompts(), &tools);
         let request = Request {
             system: prompt::assembled(&parts),
             messages: transcript::project(&self.transcript),

@@ -4,15 +4,16 @@ use nano_protocol::session::{SessionPrompts, SessionTools};
 
 use super::boot::{booter_prompts, offered};
 use super::deps::Deps;
-use super::prompt;
+use super::{prompt, skills};
 use crate::store::record::SessionRecord;
 
 pub use super::boot::refresh_tools;
 
 /// Returns the list that the model gets, and what it does not get.
-pub fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
+pub async fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
     let session = &record.session;
-    let set = offered(deps, record);
+    let skills = skills::offer(deps, session).await;
+    let set = offered(deps, record, &skills);
     SessionTools {
         session: session.id.clone(),
         booter: session.booter.clone(),
@@ -26,11 +27,12 @@ pub fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
 }
 
 /// Returns the prompt in its parts and as the model gets it.
-pub fn prompts(deps: &Deps, record: &SessionRecord) -> SessionPrompts {
+pub async fn prompts(deps: &Deps, record: &SessionRecord) -> SessionPrompts {
     let session = &record.session;
-    let set = offered(deps, record);
+    let skills = skills::offer(deps, session).await;
+    let set = offered(deps, record, &skills);
     let persona = deps.agent(&session.agent).system_prompt;
-    let prompts = prompt::parts(&persona, booter_prompts(deps, session), &set.wire());
+    let prompts = prompt::parts(&persona, booter_prompts(deps, session), skills.prompts(), &set.wire());
     let assembled = prompt::assembled(&prompts);
     SessionPrompts { session: session.id.clone(), booted: session.booted, exact: set.exact, prompts, assembled }
 }

@@ -6,6 +6,7 @@ pub mod exec;
 pub mod file_tool;
 pub mod grep;
 pub mod list_dir;
+pub mod load_skill;
 pub mod python;
 pub mod read_file;
 pub mod registry;
@@ -25,6 +26,7 @@ use nano_protocol::id::{SessionId, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::workspace::Workspace;
+use crate::skills::offer::Offer;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 
 /// What is fixed about a tool.
@@ -63,6 +65,8 @@ pub struct ToolContext {
     pub call: String,
     /// The session's folder, and how far beyond it file tools reach.
     pub workspace: Arc<Workspace>,
+    /// The skills it is offered.
+    pub skills: Arc<Offer>,
     /// The session's computer; present for every tool that requires a capability.
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// How long a command may take that asks for nothing.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Tool, datetime, edit_file, exec, grep, list_dir, python, read_file, search, write_file};
+use super::{Tool, datetime, edit_file, exec, grep, list_dir, load_skill, python, read_file, search, write_file};
 
 /// Returns one of each; [`super::set::ToolSet`] picks and orders.
 pub fn registry() -> Vec<Arc<dyn Tool>> {
     vec![
+        Arc::new(load_skill::tool()),
         Arc::new(read_file::tool()),
         Arc::new(write_file::tool()),
         Arc::new(edit_file::tool()),
@@ -47,6 +48,7 @@ mod tests {
             format!("{}: {}", tool.spec().name, names.join(", "))
         };
         let expected = [
+            "load_skill: name",
             "read_file: path, offset, limit",
             "write_file: path, content",
             "edit_file: path, old_text, new_text, replace_all",

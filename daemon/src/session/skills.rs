@@ -1,0 +1,125 @@
+//! Skills as sessions get them: what each is offered, looked at before every request, and who is told of a change.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nano_protocol::event::EventType;
+use nano_protocol::id::SessionId;
+use nano_protocol::session::{Session, SessionState};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::actor::Actor;
+use super::boot::refresh_tools;
+use super::deps::Deps;
+use crate::skills::library::Changed;
+use crate::skills::offer::Offer;
+use crate::store::record::SessionRecord;
+use crate::store::{Change, Key, StoreError};
+
+/// How many sessions a `skill.changed` names.
+const NAMED: usize = 100;
+
+/// Returns what a session is offered now.
+pub async fn offer(deps: &Deps, session: &Session) -> Arc<Offer> {
+    let workspace = Path::new(&session.workspace);
+    let shelves = deps.skills.look(Some(workspace)).await;
+    let filter = if deps.agent_is_gone(&session.agent) { Some(&[][..]) } else { session.skills.as_deref() };
+    Arc::new(Offer::new(&shelves, filter, deps.skills.trusts(workspace)))
+}
+
+impl Actor {
+    /// Takes up what has changed since the last request: the next one shows it.
+    pub(super) async fn look_at_skills(&mut self) -> Result<(), StoreError> {
+        let now = offer(&self.deps, &self.record.session).await;
+        if *now == *self.skills {
+            return Ok(());
+        }
+        self.skills = now;
+        self.toolset = None;
+        let Some(data) = refresh_tools(&self.deps, &mut self.record, &self.skills) else { return Ok(()) };
+        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
+        self.commit(changes).await.map(|_| ())
+    }
+}
+
+/// Has the library look again whenever something may have changed, until the daemon goes down.
+pub async fn keep_watch(deps: Arc<Deps>) {
+    // Looked at once, it is known what changes are.
+    deps.skills.look(None).await;
+    let Some(watch) = deps.skills.watch() else { return };
+    let mut told = false;
+    loop {
+        if watch.is_polling() && !std::mem::replace(&mut told, true) {
+            let data = json!({"message": "no file watches are left: changed skills are noticed by looking now and then"});
+            drop(deps.record(None, None, EventType::Warning, data).await);
+        }
+        tokio::select! {
+            () = deps.shutdown.stopping().cancelled() => return,
+            () = watch.something() => {}
+        }
+        let library = deps.skills.clone();
+        if let Err(why) = tokio::task::spawn_blocking(move || library.look_again()).await {
+            tracing::error!(%why, "looking at the skills panicked");
+        }
+    }
+}
+
+/// Records what changed in the library until the daemon goes down.
+pub async fn announce(deps: Arc<Deps>, mut changed: mpsc::UnboundedReceiver<Changed>) {
+    loop {
+        let one = tokio::select! {
+            () = deps.shutdown.stopping().cancelled() => return,
+            one = changed.recv() => one,
+        };
+        let Some(one) = one else { return };
+        if let Err(error) = record(&deps, one).await {
+            drop(deps.store_failed(&error));
+            return;
+        }
+    }
+}
+
+/// Records one change: for each open session of the workspace where it happened in one, else once for all.
+async fn record(deps: &Arc<Deps>, changed: Changed) -> Result<(), StoreError> {
+    let names: Vec<String> = changed.skills.iter().map(|(skill, _)| skill.document.name.clone()).collect();
+    let (asked, workspace) = (deps.clone(), changed.root.workspace.clone());
+    let found = tokio::task::spawn_blocking(move || seeing(&asked, workspace.as_deref(), &names)).await;
+    let sessions = found.unwrap_or_default();
+    let data = |sessions: &[SessionId]| {
+        json!({
+            "skills": changed.skills.iter().map(|(skill, became)| json!({
+                "name": skill.document.name,
+                "became": became.as_str(),
+                "path": skill.path,
+                "valid": skill.document.valid,
+            })).collect::<Vec<_>>(),
+            "source": changed.root.source.as_str(),
+            "root": changed.root.path,
+            "sessions": sessions.iter().take(NAMED).collect::<Vec<_>>(),
+            "session_count": sessions.len(),
+            "from": "next_request",
+        })
+    };
+    if changed.root.workspace.is_none() {
+        return deps.record(None, None, EventType::SkillChanged, data(&sessions)).await;
+    }
+    for session in sessions {
+        let data = data(std::slice::from_ref(&session));
+        deps.record(Some(session), None, EventType::SkillChanged, data).await?;
+    }
+    Ok(())
+}
+
+/// Returns the open sessions that are offered one of `names`, of one workspace or of all.
+fn seeing(deps: &Deps, workspace: Option<&Path>, names: &[String]) -> Vec<SessionId> {
+    let ids = deps.store.ids_backwards(&Key::all(b's'), None).map(SessionId);
+    let records = ids.filter_map(|id| deps.store.get::<SessionRecord>(&Key::session(&id)).ok().flatten());
+    let is_offered = |session: &Session| {
+        let named = |filter: &Vec<String>| filter.iter().any(|name| names.contains(name));
+        session.state != SessionState::Closed
+            && workspace.is_none_or(|workspace| Path::new(&session.workspace) == workspace)
+            && session.skills.as_ref().is_none_or(named)
+    };
+    records.map(|record| record.session).filter(is_offered).map(|session| session.id).collect()
+}

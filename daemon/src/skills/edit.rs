@@ -1,0 +1,234 @@
+//! Skills made, changed and removed: one at a time, each file replaced in one step, shipped ones never.
+
+use std::path::{Path, PathBuf};
+
+use nano_protocol::Object;
+use nano_skill::Document;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use sha2::{Digest, Sha256};
+use ulid::Ulid;
+
+use super::library::{Library, Shelves, workspace_root};
+use super::shelf::{Root, Shelf};
+use super::{Skill, Source, offer, shipped};
+use crate::sandbox::workspace::{PathError, Workspace};
+
+/// Why a skill was not made, changed or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// What was asked for makes no skill.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is none.
+    #[error("{0}")]
+    Gone(String),
+    /// Somebody was there before.
+    #[error("{0}")]
+    Conflict(String),
+    /// It may not be written.
+    #[error("{0}")]
+    Denied(String),
+    /// The system failed.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// What a file is to become.
+#[derive(Debug, Default)]
+pub struct Edit {
+    /// The whole new text.
+    pub text: Option<String>,
+    /// The new description.
+    pub description: Option<String>,
+    /// The new body.
+    pub body: Option<String>,
+}
+
+/// A skill's file as it is now.
+#[derive(Debug)]
+pub struct Text {
+    /// What is in it.
+    pub text: String,
+    /// Its SHA-256, in hex.
+    pub digest: String,
+}
+
+impl Library {
+    /// Makes a skill in the workspace, or in the first folder of the daemon's that can be written.
+    pub fn create(
+        &self,
+        workspace: Option<&Path>,
+        (name, description): (&str, &str),
+        metadata: &Object,
+        body: &str,
+    ) -> Result<(), EditError> {
+        let text = nano_skill::compose(name, description, metadata, body);
+        let wrong = nano_skill::name_problem(name).or_else(|| problem_of(&Document::read(text.as_bytes(), name)));
+        if let Some(wrong) = wrong {
+            return Err(EditError::Invalid(wrong));
+        }
+        let _turn = self.editing();
+        let shelves = self.look_now(workspace);
+        let roots = match workspace {
+            Some(workspace) => vec![workspace_root(workspace)],
+            None => self.writable().cloned().collect(),
+        };
+        let mut refused = Vec::new();
+        for root in &roots {
+            free(&shelves, root, name)?;
+            match write_new(root, name, text.as_bytes()) {
+                Ok(()) => {
+                    self.wrote(root);
+                    return Ok(());
+                }
+                Err(why) => refused.push(why.to_string()),
+            }
+        }
+        let none = "there is no folder for skills; name one in skills.paths".to_owned();
+        Err(EditError::Denied(if refused.is_empty() { none } else { refused.join("; ") }))
+    }
+
+    /// Changes a skill, if its file still has `digest`.
+    pub fn update(
+        &self,
+        workspace: Option<&Path>,
+        name: &str,
+        edit: Edit,
+        digest: Option<&str>,
+    ) -> Result<(), EditError> {
+        let _turn = self.editing();
+        let shelves = self.look_now(workspace);
+        let (root, skill) = editable(&shelves, name)?;
+        let now = read(root, skill)?;
+        unchanged(&now, digest, name)?;
+        let text = match edit {
+            Edit { text: Some(text), description: None, body: None } => text,
+            Edit { text: None, description, body } => {
+                nano_skill::rewrite(&now.text, description.as_deref(), body.as_deref())
+                    .map_err(|why| EditError::Invalid(why.message))?
+            }
+            Edit { .. } => return Err(EditError::Invalid("give either text, or description and content".into())),
+        };
+        let folder = skill.folder.as_deref().or(Some(&skill.path)).and_then(Path::file_stem).unwrap_or_default();
+        let document = Document::read(text.as_bytes(), &folder.to_string_lossy());
+        if let Some(wrong) = problem_of(&document) {
+            return Err(EditError::Invalid(wrong));
+        }
+        if document.name != skill.document.name {
+            let renamed = format!("the text names `{}`, not `{name}`: make a new skill for that", document.name);
+            return Err(EditError::Invalid(renamed));
+        }
+        ground(root)?.place(&skill.path.to_string_lossy(), false)?.replace(text.as_bytes())?;
+        self.wrote(root);
+        Ok(())
+    }
+
+    /// Removes a skill with its folder, if its file still has `digest`; returns what it was.
+    pub fn delete(&self, workspace: Option<&Path>, name: &str, digest: Option<&str>) -> Result<Skill, EditError> {
+        let _turn = self.editing();
+        let shelves = self.look_now(workspace);
+        let (root, skill) = editable(&shelves, name)?;
+        unchanged(&read(root, skill)?, digest, name)?;
+        let what = match &skill.folder {
+            Some(folder) if *folder != root.path => folder,
+            _ => &skill.path,
+        };
+        let is_below = |other: &Skill| other.path != skill.path && other.path.starts_with(what);
+        if let Some(other) = shelves.iter().flat_map(|shelf| &shelf.skills).find(|other| is_below(other)) {
+            let holds = format!("its folder holds another skill, {}; remove that first", other.path.display());
+            return Err(EditError::Conflict(holds));
+        }
+        remove(&ground(root)?, what)?;
+        self.wrote(root);
+        Ok(Skill::clone(skill))
+    }
+}
+
+/// Returns the file of a skill as it is now.
+pub fn read(root: &Root, skill: &Skill) -> Result<Text, EditError> {
+    let bytes = match shipped::text(&skill.document.name).filter(|_| skill.source == Source::Shipped) {
+        Some(text) => text.as_bytes().to_vec(),
+        None => super::file::bytes(&ground(root)?, &skill.path)?,
+    };
+    let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Text { text: String::from_utf8_lossy(&bytes).into_owned(), digest })
+}
+
+/// Returns the skill that counts, with its root.
+pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill), EditError> {
+    let gone = || EditError::Gone(format!("there is no skill {}", name.escape_debug()));
+    let skill = offer::find(shelves, name).ok_or_else(gone)?;
+    let holds = |shelf: &&std::sync::Arc<Shelf>| shelf.skills.iter().any(|one| one.path == skill.path);
+    let shelf = shelves.iter().find(holds).ok_or_else(gone)?;
+    Ok((&shelf.root, skill))
+}
+
+fn editable<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill), EditError> {
+    let (root, skill) = find(shelves, name)?;
+    if skill.source == Source::Shipped {
+        let why = format!("{name} is shipped with nanod and stays as it is; a new one of the same name hides it");
+        return Err(EditError::Denied(why));
+    }
+    Ok((root, skill))
+}
+
+fn unchanged(now: &Text, digest: Option<&str>, name: &str) -> Result<(), EditError> {
+    if digest.is_none_or(|digest| digest == now.digest) {
+        return Ok(());
+    }
+    Err(EditError::Conflict(format!("{name} was changed meanwhile; look at it again")))
+}
+
+/// Refuses a name that the root already has.
+fn free(shelves: &Shelves, root: &Root, name: &str) -> Result<(), EditError> {
+    let here = shelves.iter().filter(|shelf| shelf.root == *root).flat_map(|shelf| &shelf.skills);
+    match here.into_iter().find(|skill| skill.document.name == name) {
+        Some(taken) => Err(EditError::Conflict(format!("{name} is there already: {}", taken.path.display()))),
+        None => Ok(()),
+    }
+}
+
+fn problem_of(document: &Document) -> Option<String> {
+    let first = document.problems.first().filter(|_| !document.valid)?;
+    let place = first.line.map_or_else(String::new, |line| format!("line {line}: "));
+    Some(format!("{place}{}", first.message))
+}
+
+fn ground(root: &Root) -> Result<Workspace, PathError> {
+    let (path, restrict) = match &root.workspace {
+        Some(workspace) => (workspace.as_path(), true),
+        None => (Path::new("/"), false),
+    };
+    Workspace::open(path, restrict)
+        .map_err(|source| PathError::Io { path: path.display().to_string(), source })
+}
+
+fn write_new(root: &Root, name: &str, text: &[u8]) -> Result<(), EditError> {
+    let path = root.path.join(name).join("SKILL.md");
+    let place = ground(root)?.place(&path.to_string_lossy(), true)?;
+    if place.exists() {
+        return Err(EditError::Conflict(format!("{} is there already", path.display())));
+    }
+    Ok(place.replace(text)?)
+}
+
+/// Takes `what` out of its folder in one step, then removes it; a link goes, not what it leads to.
+fn remove(ground: &Workspace, what: &Path) -> Result<(), PathError> {
+    let given = what.display().to_string();
+    let failed = |why: std::io::Error| PathError::Io { path: given.clone(), source: why };
+    let (parent, name) = (what.parent().unwrap_or(what), what.file_name().unwrap_or_default());
+    let folder = ground.folder_at(&given, parent)?;
+    let gone = PathBuf::from(format!(".nano-{}.tmp", Ulid::generate()));
+    rustix::fs::renameat(&folder, name, &folder, &gone).map_err(|why| failed(why.into()))?;
+    rustix::fs::fsync(&folder).map_err(|why| failed(why.into()))?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat(&folder, &gone, flags, Mode::empty()) {
+        Ok(opened) => {
+            use std::os::fd::AsRawFd;
+            drop(opened);
+            let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(&gone);
+            std::fs::remove_dir_all(path).map_err(failed)
+        }
+        Err(_) => rustix::fs::unlinkat(&folder, &gone, AtFlags::empty()).map_err(|why| failed(why.into())),
+    }
+}

@@ -1,0 +1,129 @@
+//! One file: whether it has changed, whether somebody is writing it, and what it says.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nano_protocol::skill::Problem;
+use nano_skill::{Document, MAX_FILE};
+use rustix::fs::Stat;
+
+use crate::sandbox::lease::Lease;
+use crate::sandbox::workspace::{PathError, Workspace};
+
+/// A file that was written so recently may be written again without its times telling.
+const RACY: Duration = Duration::from_millis(50);
+/// So long a file is left alone that somebody holds open for writing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What tells one version of a file or folder from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub inode: (u64, u64),
+    size: i64,
+    changed: [(i64, i64); 2],
+}
+
+impl Stamp {
+    /// Returns that of what `path` leads to; none: nothing is there.
+    pub fn of(path: &Path) -> Option<Self> {
+        rustix::fs::stat(path).ok().map(|stat| Self::new(&stat))
+    }
+
+    #[expect(clippy::useless_conversion, reason = "the widths differ between architectures")]
+    pub fn new(stat: &Stat) -> Self {
+        let nanoseconds = |part| i64::try_from(part).unwrap_or(0);
+        Self {
+            inode: (stat.st_dev.into(), stat.st_ino.into()),
+            size: stat.st_size,
+            changed: [
+                (stat.st_mtime.into(), nanoseconds(stat.st_mtime_nsec)),
+                (stat.st_ctime.into(), nanoseconds(stat.st_ctime_nsec)),
+            ],
+        }
+    }
+
+    /// Returns how long ago it last changed.
+    fn age(&self) -> Duration {
+        let (seconds, nanoseconds) = self.changed.into_iter().max().unwrap_or_default();
+        let at = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
+        SystemTime::now().duration_since(UNIX_EPOCH + at).unwrap_or_default()
+    }
+
+    /// Tells whether another change might leave it as it is.
+    pub fn is_racy(&self) -> bool {
+        self.age() < RACY
+    }
+}
+
+/// What came of reading a file.
+pub enum Reading {
+    /// It is as it was.
+    Same,
+    /// Somebody is writing it.
+    Busy,
+    /// What it says, or why it says nothing.
+    Read(Box<Document>, Option<Stamp>),
+}
+
+/// Reads the file at `path` unless it still is `known`; `name` is that of its folder.
+pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -> Reading {
+    let file = match ground.file_at(&path.to_string_lossy(), path) {
+        Ok(file) => file,
+        Err(why) => return Reading::Read(Box::new(unusable(name, why.to_string())), Stamp::of(path)),
+    };
+    let stamp = rustix::fs::fstat(&file).ok().map(|stat| Stamp::new(&stat));
+    if stamp.is_some() && stamp == known {
+        return Reading::Same;
+    }
+    if is_busy(&file, stamp) {
+        return Reading::Busy;
+    }
+    let mut bytes = Vec::new();
+    let document = match file.take(MAX_FILE + 1).read_to_end(&mut bytes) {
+        Ok(_) if bytes.len() as u64 > MAX_FILE => unusable(name, format!("it is longer than {MAX_FILE} bytes")),
+        Ok(_) => Document::read(&bytes, name),
+        Err(why) => unusable(name, format!("it cannot be read: {why}")),
+    };
+    Reading::Read(Box::new(document), stamp)
+}
+
+/// Returns what is in the file now.
+pub fn bytes(ground: &Workspace, path: &Path) -> Result<Vec<u8>, PathError> {
+    let given = path.to_string_lossy();
+    let mut bytes = Vec::new();
+    let file = ground.file_at(&given, path)?;
+    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|source| PathError::Io { path: given.into(), source })?;
+    Ok(bytes)
+}
+
+/// Tells whether somebody is in the middle of writing the file.
+fn is_busy(file: &File, stamp: Option<Stamp>) -> bool {
+    let age = stamp.map(|stamp| stamp.age()).unwrap_or_default();
+    match Lease::is_written(file) {
+        Some(written) => written && age < PATIENCE,
+        // Leases are not to be had, as on another user's file: a writer is given a moment.
+        None => age < RACY,
+    }
+}
+
+/// Makes the document of something that cannot be read.
+pub fn unusable(name: &str, why: String) -> Document {
+    Document {
+        name: name.to_owned(),
+        description: String::new(),
+        always_load: false,
+        hidden: false,
+        metadata: nano_protocol::Object::new(),
+        body: String::new(),
+        valid: false,
+        unclosed: false,
+        problems: vec![problem(why)],
+    }
+}
+
+/// Makes a problem of the file as a whole.
+pub fn problem(message: impl Into<String>) -> Problem {
+    Problem { line: None, column: None, message: message.into() }
+}

@@ -1,0 +1,232 @@
+//! Every folder of skills that the daemon knows, in order of precedence, as it was last looked at.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::shelf::{Root, Shelf};
+use super::watch::Watch;
+use super::{Skill, Source, shipped};
+
+/// How many workspaces' shelves are kept and watched; beyond, the one that was not looked at for longest goes.
+const WORKSPACES: usize = 256;
+/// Where a workspace has its skills.
+const BELOW: &str = ".agents/skills";
+
+/// What became of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Became {
+    /// It was not there before.
+    Added,
+    /// It says something else, or has other problems.
+    Changed,
+    /// It is not there any more.
+    Removed,
+}
+
+impl Became {
+    /// Returns the word in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// What changed in one root.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// Which.
+    pub root: Root,
+    /// Each skill, and what became of it.
+    pub skills: Vec<(Arc<Skill>, Became)>,
+}
+
+/// The shelves that one session can see, the first counts first.
+pub type Shelves = Vec<Arc<Shelf>>;
+
+/// Every folder of skills that the daemon knows.
+pub struct Library {
+    /// Before a workspace's.
+    first: Vec<Root>,
+    /// After a workspace's.
+    then: Vec<Root>,
+    shipped: Arc<Shelf>,
+    /// Workspaces below these are trusted.
+    trust: Vec<PathBuf>,
+    watch: Option<Watch>,
+    stock: Mutex<Stock>,
+    /// Edits take turns.
+    turn: Mutex<()>,
+    changed: mpsc::UnboundedSender<Changed>,
+}
+
+#[derive(Default)]
+struct Stock {
+    shelves: HashMap<PathBuf, Arc<Shelf>>,
+    /// Workspaces' roots, the newest last.
+    recent: VecDeque<PathBuf>,
+}
+
+/// What a library is made of.
+#[derive(Default)]
+pub struct Places {
+    /// `skills.paths`.
+    pub config: Vec<PathBuf>,
+    /// Folders of the daemon's user.
+    pub user: Vec<PathBuf>,
+    /// Folders of the machine.
+    pub system: Vec<PathBuf>,
+    /// `skills.trust`.
+    pub trust: Vec<PathBuf>,
+    /// `skills.watch`.
+    pub watch: bool,
+}
+
+impl Library {
+    /// Makes a library, and where it tells what changed; nothing is read yet.
+    pub fn new(places: Places) -> (Self, mpsc::UnboundedReceiver<Changed>) {
+        let (changed, told) = mpsc::unbounded_channel();
+        let root = |source| move |path| Root { path, source, workspace: None };
+        let user = places.user.into_iter().map(root(Source::User));
+        let system = places.system.into_iter().map(root(Source::System));
+        let shipped = Root { path: PathBuf::from("nanod:"), source: Source::Shipped, workspace: None };
+        let library = Self {
+            first: places.config.into_iter().map(root(Source::Config)).collect(),
+            then: user.chain(system).collect(),
+            shipped: Arc::new(Shelf::fixed(shipped, shipped::all())),
+            trust: places.trust,
+            watch: places.watch.then(Watch::new),
+            stock: Mutex::default(),
+            turn: Mutex::default(),
+            changed,
+        };
+        (library, told)
+    }
+
+    /// Returns the watch on the folders, where changes are to be taken up.
+    pub fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
+    }
+
+    /// Tells whether the workspace's skills may stand in the prompt unasked.
+    pub fn trusts(&self, workspace: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.trust.iter().any(|root| real(workspace).starts_with(real(root)))
+    }
+
+    /// Returns the roots that skills can be made in without a workspace, the first counts first.
+    pub fn writable(&self) -> impl Iterator<Item = &Root> {
+        self.first.iter().chain(&self.then)
+    }
+
+    /// Looks at every folder that a session in `workspace` can see, and returns what is there now.
+    pub async fn look(self: &Arc<Self>, workspace: Option<&Path>) -> Shelves {
+        let (library, workspace) = (self.clone(), workspace.map(Path::to_owned));
+        let looked = tokio::task::spawn_blocking(move || library.look_now(workspace.as_deref())).await;
+        looked.unwrap_or_else(|why| {
+            tracing::error!(%why, "looking at the skills panicked");
+            Vec::new()
+        })
+    }
+
+    /// The same, here and now; it waits for the file system.
+    pub fn look_now(&self, workspace: Option<&Path>) -> Shelves {
+        let mut stock = self.stock();
+        let own = workspace.map(workspace_root).filter(|own| !self.writable().any(|root| root.path == own.path));
+        let mut shelves: Shelves = self.first.iter().map(|root| self.shelf(&mut stock, root, true)).collect();
+        if let Some(own) = own {
+            shelves.push(self.shelf(&mut stock, &own, true));
+            self.keep_recent(&mut stock, own.path);
+        }
+        shelves.extend(self.then.iter().map(|root| self.shelf(&mut stock, root, true)));
+        shelves.push(self.shipped.clone());
+        shelves
+    }
+
+    /// Looks at everything that was looked at before, so that what changed is told.
+    pub fn look_again(&self) {
+        let mut stock = self.stock();
+        let roots: Vec<Root> = stock.shelves.values().map(|shelf| shelf.root.clone()).collect();
+        for root in roots {
+            self.shelf(&mut stock, &root, true);
+        }
+    }
+
+    /// Takes up what this daemon has just written itself, watched or not.
+    pub fn wrote(&self, root: &Root) {
+        self.shelf(&mut self.stock(), root, false);
+    }
+
+    /// Returns the root's shelf as it is now; without a watch, as it was first read, unless it is `anew`.
+    fn shelf(&self, stock: &mut Stock, root: &Root, may_be_old: bool) -> Arc<Shelf> {
+        let old = stock.shelves.get(&root.path).cloned();
+        let settled = |old: &&Arc<Shelf>| (self.watch.is_none() && may_be_old) || old.is_current();
+        if let Some(old) = old.as_ref().filter(settled) {
+            return old.clone();
+        }
+        let fresh = Arc::new(Shelf::read(root, old.as_deref()));
+        if let Some(watch) = &self.watch {
+            watch.follow(&fresh);
+        }
+        stock.shelves.insert(root.path.clone(), fresh.clone());
+        if let Some(old) = old {
+            self.tell(&old, &fresh);
+        }
+        fresh
+    }
+
+    fn tell(&self, old: &Shelf, fresh: &Shelf) {
+        let skills = differences(&old.skills, &fresh.skills);
+        if !skills.is_empty() {
+            // Nobody may be listening any more: then the daemon is going down.
+            self.changed.send(Changed { root: fresh.root.clone(), skills }).ok();
+        }
+    }
+
+    fn keep_recent(&self, stock: &mut Stock, path: PathBuf) {
+        stock.recent.retain(|known| *known != path);
+        stock.recent.push_back(path);
+        if stock.recent.len() > WORKSPACES
+            && let Some(oldest) = stock.recent.pop_front()
+        {
+            stock.shelves.remove(&oldest);
+            if let Some(watch) = &self.watch {
+                watch.forget(&oldest);
+            }
+        }
+    }
+
+    /// Waits until no other edit is under way.
+    pub(super) fn editing(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns where a workspace has its skills.
+pub fn workspace_root(workspace: &Path) -> Root {
+    let path = workspace.join(BELOW);
+    Root { path, source: Source::Workspace, workspace: Some(workspace.to_owned()) }
+}
+
+fn differences(old: &[Arc<Skill>], fresh: &[Arc<Skill>]) -> Vec<(Arc<Skill>, Became)> {
+    let by_path = |skills: &[Arc<Skill>]| {
+        skills.iter().map(|skill| (skill.path.clone(), skill.clone())).collect::<HashMap<_, _>>()
+    };
+    let (before, now) = (by_path(old), by_path(fresh));
+    let came = fresh.iter().filter_map(|skill| match before.get(&skill.path) {
+        None => Some((skill.clone(), Became::Added)),
+        Some(known) if known.document != skill.document => Some((skill.clone(), Became::Changed)),
+        Some(_) => None,
+    });
+    let went = old.iter().filter(|skill| !now.contains_key(&skill.path));
+    came.chain(went.map(|skill| (skill.clone(), Became::Removed))).collect()
+}

@@ -1,0 +1,145 @@
+//! What one session gets of the skills there are.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nano_protocol::skill::SkillInfo;
+use nano_protocol::tool::Prompt;
+
+use super::file::problem;
+use super::library::Shelves;
+use super::{Skill, Source, catalogue};
+use crate::sandbox::workspace::shown;
+
+/// Skills by name, as one session gets them.
+#[derive(Debug, Default)]
+pub struct Offer {
+    /// By name.
+    skills: Vec<Arc<Skill>>,
+    /// Whether a workspace's skills may stand in the prompt unasked.
+    trusted: bool,
+}
+
+impl PartialEq for Offer {
+    /// Skills are read anew only when their files changed: the same ones are the same in memory.
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Arc<Skill>, &Arc<Skill>)| Arc::ptr_eq(one, other);
+        self.trusted == other.trusted
+            && self.skills.len() == other.skills.len()
+            && self.skills.iter().zip(&other.skills).all(same)
+    }
+}
+
+impl Offer {
+    /// Takes of each name the one that counts, if `filter` names it; no filter: all.
+    pub fn new(shelves: &Shelves, filter: Option<&[String]>, trusted: bool) -> Self {
+        let chosen = |skill: &&Arc<Skill>| filter.is_none_or(|names| names.contains(&skill.document.name));
+        let mut skills: Vec<Arc<Skill>> = counting(shelves).into_values().filter(chosen).cloned().collect();
+        skills.sort_by(|one, other| one.document.name.cmp(&other.document.name));
+        Self { skills, trusted }
+    }
+
+    /// Tells whether there is a skill to load.
+    pub fn is_empty(&self) -> bool {
+        !self.skills.iter().any(|skill| skill.is_offerable())
+    }
+
+    /// Returns the parts of the prompt: bodies that stand there unasked, then the catalogue.
+    pub fn prompts(&self) -> Vec<Prompt> {
+        let offerable = || self.skills.iter().filter(|skill| skill.is_offerable());
+        let unasked: Vec<&Arc<Skill>> = offerable().filter(|skill| self.is_unasked(skill)).collect();
+        let texts: Vec<String> = unasked.iter().map(|skill| unasked_text(skill)).collect();
+        let sizes: Vec<usize> = texts.iter().map(String::len).collect();
+        let mut parts = Vec::new();
+        for ((skill, text), _) in unasked.iter().zip(texts).zip(catalogue::admitted(&sizes)).filter(|(_, fits)| *fits) {
+            let name = skill.document.name.clone();
+            parts.push(Prompt { source: format!("skill:{name}"), name, text });
+        }
+        let is_catalogued = |skill: &&Arc<Skill>| !parts.iter().any(|part| part.name == skill.document.name);
+        let listed: Vec<(&str, &str)> = offerable()
+            .filter(is_catalogued)
+            .map(|skill| (skill.document.name.as_str(), skill.document.description.as_str()))
+            .collect();
+        let text = catalogue::block(&listed);
+        parts.push(Prompt { name: "skills".into(), source: "core".into(), text });
+        parts
+    }
+
+    /// Returns the skill with this name, if it can be loaded: one without a description can, though none is told of it.
+    pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
+        let loadable = |skill: &&Arc<Skill>| !skill.document.hidden && !skill.document.body.is_empty();
+        self.skills.iter().filter(loadable).find(|skill| skill.document.name == name)
+    }
+
+    /// Returns what a model reads that asks for a skill there is not.
+    pub fn not_found_text(&self, name: &str) -> String {
+        let names: Vec<&str> =
+            self.skills.iter().filter(|skill| skill.is_offerable()).map(|skill| skill.document.name.as_str()).collect();
+        let alike = |known: &&str| strsim::jaro_winkler(known, name);
+        let mut near: Vec<&str> = names.iter().copied().filter(|known| alike(known) > 0.75).collect();
+        near.sort_by(|one, other| alike(other).total_cmp(&alike(one)));
+        near.truncate(3);
+        let there = if near.is_empty() { names.get(..names.len().min(30)).unwrap_or_default().to_vec() } else { near };
+        let hint = match there.as_slice() {
+            [] => "there are none in this session".to_owned(),
+            there => format!("there is `{}`", there.join("`, `")),
+        };
+        format!("there is no skill `{}`; {hint}", shown(name))
+    }
+
+    /// Returns the folders outside the workspace that files beside the documents are read from.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let outside = self.skills.iter().filter(|skill| skill.source != Source::Workspace && !skill.document.hidden);
+        outside.filter_map(|skill| skill.folder.clone()).collect()
+    }
+
+    fn is_unasked(&self, skill: &Skill) -> bool {
+        skill.document.always_load && (self.trusted || skill.source != Source::Workspace)
+    }
+}
+
+fn unasked_text(skill: &Skill) -> String {
+    let folder = skill.folder.as_ref().map(|folder| format!("\n\n(This skill's folder: {})", folder.display()));
+    format!("## {}\n\n{}{}", skill.document.name, skill.document.body, folder.unwrap_or_default())
+}
+
+/// Returns of each name the skill that counts: the first that can be used, else the first.
+fn counting(shelves: &Shelves) -> HashMap<&str, &Arc<Skill>> {
+    let mut counting: HashMap<&str, &Arc<Skill>> = HashMap::new();
+    for skill in shelves.iter().flat_map(|shelf| &shelf.skills) {
+        let known = counting.entry(&skill.document.name).or_insert(skill);
+        if skill.document.valid && !known.document.valid {
+            *known = skill;
+        }
+    }
+    counting
+}
+
+/// Returns the skill that counts of those with this name.
+pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Option<&'a Arc<Skill>> {
+    counting(shelves).remove(name)
+}
+
+/// Lists everything there is by name, of one name the one that counts first; the others say what hides them.
+pub fn list(shelves: &Shelves, trusted: bool) -> Vec<SkillInfo> {
+    let counting = counting(shelves);
+    let all = shelves.iter().flat_map(|shelf| &shelf.skills);
+    let mut rows: Vec<(bool, SkillInfo)> = all
+        .map(|skill| {
+            let mut info = skill.info();
+            if info.always_load && skill.source == Source::Workspace && !trusted {
+                info.always_load = false;
+                info.problems.push(problem("always_load does not count: the workspace is not below skills.trust"));
+            }
+            let first = counting.get(skill.document.name.as_str()).copied();
+            let hidden_by = first.filter(|first| first.path != skill.path);
+            info.problems.extend(hidden_by.map(|first| {
+                problem(format!("not used: {} has the same name and comes first", first.path.display()))
+            }));
+            (hidden_by.is_some(), info)
+        })
+        .collect();
+    rows.sort_by(|(hidden, one), (also, other)| (&one.name, hidden).cmp(&(&other.name, also)));
+    rows.into_iter().map(|(_, info)| info).collect()
+}

@@ -1,0 +1,305 @@
+//! One folder of skills, walked: what is in it, what is wrong with it, and whether that is still so.
+//!
+//! The walk is bounded in depth, folders, entries, skills and bytes. Links are followed where the folder is trusted and
+//! refused where they lead out of a workspace; no folder is entered twice. One bad skill never hides another, and a
+//! file that is being written, or that cannot be used any more, does not replace what was read well before.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use super::file::{self, Reading, Stamp, problem, unusable};
+use super::{Skill, Source};
+use crate::sandbox::workspace::{PathError, Workspace};
+
+/// How deep below the root folders are looked at.
+const DEPTH: usize = 6;
+const FOLDERS: usize = 2000;
+/// Names in one folder.
+const ENTRIES: usize = 100_000;
+const SKILLS: usize = 1000;
+/// Bytes of all bodies together.
+const BYTES: usize = 32 << 20;
+
+/// A folder that skills lie in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// The folder; it need not be there.
+    pub path: PathBuf,
+    /// What its skills are called on the wire.
+    pub source: Source,
+    /// The workspace that links must not lead out of.
+    pub workspace: Option<PathBuf>,
+}
+
+/// What a root held when it was last looked at.
+#[derive(Debug)]
+pub struct Shelf {
+    /// Which root.
+    pub root: Root,
+    /// In order of their folders.
+    pub skills: Vec<Arc<Skill>>,
+    /// Folders and files that were looked at, as they were then.
+    pub(super) marks: Vec<(PathBuf, Option<Stamp>)>,
+    /// How many of the marks, from the first, are folders.
+    pub(super) folders: usize,
+    /// Whether something was in motion: it has to be looked at again.
+    unsettled: bool,
+}
+
+impl Shelf {
+    /// Walks `root`; what has not changed since `old` is taken from there.
+    pub fn read(root: &Root, old: Option<&Self>) -> Self {
+        let mut shelf =
+            Self { root: root.clone(), skills: Vec::new(), marks: Vec::new(), folders: 0, unsettled: false };
+        let opened = match &root.workspace {
+            Some(workspace) => Workspace::open(workspace, true),
+            None => Workspace::open(&root.path, false),
+        };
+        match opened {
+            Ok(ground) => Walk::new(&mut shelf, &ground, old).run(),
+            Err(why) => {
+                shelf.marks.push((root.path.clone(), Stamp::of(&root.path)));
+                shelf.folders = 1;
+                if why.kind() != std::io::ErrorKind::NotFound {
+                    shelf.refuse(&root.path, why.to_string());
+                }
+            }
+        }
+        shelf
+    }
+
+    /// Returns a shelf that never changes.
+    pub fn fixed(root: Root, skills: Vec<Arc<Skill>>) -> Self {
+        Self { root, skills, marks: Vec::new(), folders: 0, unsettled: false }
+    }
+
+    /// Tells whether nothing has changed since.
+    pub fn is_current(&self) -> bool {
+        let files = self.skills.iter().filter(|skill| skill.source != Source::Shipped);
+        !self.unsettled
+            && self.marks.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
+            && files.into_iter().all(|skill| Stamp::of(&skill.path) == skill.stamp)
+    }
+
+    /// Lists what cannot be used, with its reason.
+    fn refuse(&mut self, path: &Path, why: String) {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let (path, stamp) = (path.to_owned(), Stamp::of(path));
+        let document = unusable(&name, why);
+        self.skills.push(Arc::new(Skill { document, path, folder: None, source: self.root.source, stamp }));
+    }
+}
+
+struct Walk<'a> {
+    shelf: &'a mut Shelf,
+    ground: &'a Workspace,
+    old: HashMap<&'a Path, &'a Arc<Skill>>,
+    entered: HashSet<(u64, u64)>,
+    /// Links come after all real folders, so that these keep their own names.
+    folders: VecDeque<(PathBuf, usize)>,
+    links: VecDeque<(PathBuf, usize)>,
+    bytes: usize,
+    files: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(shelf: &'a mut Shelf, ground: &'a Workspace, old: Option<&'a Shelf>) -> Self {
+        let old = old.iter().flat_map(|old| &old.skills).map(|skill| (skill.path.as_path(), skill)).collect();
+        let folders = VecDeque::from([(shelf.root.path.clone(), 0)]);
+        let (entered, links) = (HashSet::new(), VecDeque::new());
+        Self { shelf, ground, old, entered, folders, links, bytes: 0, files: Vec::new() }
+    }
+
+    fn run(mut self) {
+        while let Some((path, depth)) = self.folders.pop_front().or_else(|| self.links.pop_front()) {
+            if self.shelf.marks.len() == FOLDERS {
+                let root = self.shelf.root.path.clone();
+                self.shelf.refuse(&root, format!("more than {FOLDERS} folders: the others are not looked at"));
+                break;
+            }
+            match self.ground.folder_at(&path.to_string_lossy(), &path) {
+                Ok(folder) => self.folder(&folder, &path, depth),
+                Err(PathError::Io { source, .. }) if is_no_folder(&source) => {
+                    if depth == 0 {
+                        self.mark(&path, None);
+                    }
+                }
+                Err(why) => self.shelf.refuse(&path, why.to_string()),
+            }
+        }
+        self.shelf.folders = self.shelf.marks.len();
+        self.shelf.marks.append(&mut self.files);
+        self.shelf.skills.sort_by(|one, other| one.path.cmp(&other.path));
+    }
+
+    fn mark(&mut self, path: &Path, stamp: Option<Stamp>) {
+        self.shelf.unsettled |= stamp.is_some_and(|stamp| stamp.is_racy());
+        self.shelf.marks.push((path.to_owned(), stamp));
+    }
+
+    fn folder(&mut self, folder: &OwnedFd, path: &Path, depth: usize) {
+        let stamp = rustix::fs::fstat(folder).ok().map(|stat| Stamp::new(&stat));
+        if !stamp.is_some_and(|stamp| self.entered.insert(stamp.inode)) {
+            return;
+        }
+        self.mark(path, stamp);
+        let mut entries = match entries(folder) {
+            Ok(entries) => entries,
+            Err(why) => return self.shelf.refuse(path, format!("it cannot be listed: {why}")),
+        };
+        if entries.len() > ENTRIES {
+            self.shelf.refuse(path, format!("more than {ENTRIES} entries: the others are not looked at"));
+        }
+        entries.sort_unstable();
+        if let Some(name) = skill_file(&entries) {
+            self.skill(&path.join(name), path);
+        }
+        for (name, kind) in entries {
+            let below = path.join(&name);
+            match kind {
+                _ if depth == 0 && is_flat(&name, kind) => self.flat(&below),
+                _ if depth == DEPTH || is_skipped(&name) => {}
+                Kind::Folder => self.folders.push_back((below, depth + 1)),
+                Kind::Link => self.links.push_back((below, depth + 1)),
+                Kind::File | Kind::Other => {}
+            }
+        }
+    }
+
+    /// Takes the SKILL.md at `path` in `folder`.
+    fn skill(&mut self, path: &Path, folder: &Path) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let renamed = (!path.ends_with("SKILL.md")).then(|| problem("the file is to be called SKILL.md"));
+        self.take(path, Some(folder), &name, renamed, |_| true);
+    }
+
+    /// Takes a NAME.md that lies directly in the root, if it has front matter: all else is somebody's notes.
+    fn flat(&mut self, path: &Path) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let what = problem(format!("a skill is a folder with a SKILL.md in it: move this to {name}/SKILL.md"));
+        self.take(path, None, &name, Some(what), |skill| !skill.document.metadata.is_empty());
+    }
+
+    fn take(
+        &mut self,
+        path: &Path,
+        folder: Option<&Path>,
+        name: &str,
+        odd: Option<nano_protocol::skill::Problem>,
+        wanted: impl Fn(&Skill) -> bool,
+    ) {
+        if self.shelf.skills.len() >= SKILLS {
+            if self.shelf.skills.len() == SKILLS {
+                let root = self.shelf.root.path.clone();
+                self.shelf.refuse(&root, format!("more than {SKILLS} skills: the others are not taken"));
+            }
+            return;
+        }
+        let old = self.old.get(path).copied();
+        let skill = match file::read(self.ground, path, name, old.and_then(|old| old.stamp)) {
+            Reading::Same => old.cloned(),
+            Reading::Busy => {
+                self.shelf.unsettled = true;
+                old.cloned()
+            }
+            Reading::Read(mut document, stamp) => {
+                self.shelf.unsettled |= stamp.is_some_and(|stamp| stamp.is_racy());
+                document.problems.extend(odd);
+                let (path, source) = (path.to_owned(), self.shelf.root.source);
+                let read = Skill { document: *document, path, folder: folder.map(Path::to_owned), source, stamp };
+                Some(Arc::new(kept(read, old)))
+            }
+        };
+        let Some(skill) = skill else { return };
+        if !wanted(&skill) {
+            return self.files.push((path.to_owned(), skill.stamp));
+        }
+        self.bytes += skill.document.body.len();
+        if self.bytes > BYTES {
+            self.shelf.refuse(path, format!("the skills here are longer than {BYTES} bytes together"));
+        } else {
+            self.shelf.skills.push(skill);
+        }
+    }
+}
+
+/// Returns what serves: what was read, or what was read well before, if this is no better than half a file.
+fn kept(read: Skill, old: Option<&Arc<Skill>>) -> Skill {
+    let good = old.filter(|old| old.document.valid && !old.document.unclosed);
+    let Some(good) = good.filter(|_| !read.document.valid || read.document.unclosed) else { return read };
+    let why = read.document.problems.first().map(|problem| problem.message.as_str()).unwrap_or_default();
+    let mut document = good.document.clone();
+    document.problems.retain(|problem| !problem.message.starts_with(STALE));
+    document.problems.insert(0, problem(format!("{STALE} ({why}): what it said before serves on")));
+    Skill { document, ..read }
+}
+
+/// Begins the problem of a file that got worse.
+const STALE: &str = "the file cannot be used as it is now";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Folder,
+    Link,
+    File,
+    Other,
+}
+
+/// Returns the names in an opened folder, one more than is allowed at most.
+pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, Kind)>, rustix::io::Errno> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let kind = match kind {
+            FileType::Directory => Kind::Folder,
+            FileType::Symlink => Kind::Link,
+            FileType::RegularFile => Kind::File,
+            _ => Kind::Other,
+        };
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            entries.push((OsStr::from_bytes(name).to_owned(), kind));
+        }
+        if entries.len() > ENTRIES {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+/// Returns the name of the folder's document: `SKILL.md`, else one that differs from it in case alone.
+fn skill_file(entries: &[(OsString, Kind)]) -> Option<&OsStr> {
+    let names = || entries.iter().map(|(name, _)| name.as_os_str());
+    let alike = |name: &&OsStr| name.as_bytes().eq_ignore_ascii_case(b"SKILL.md");
+    names().find(|name| name.as_bytes() == b"SKILL.md").or_else(|| names().find(alike))
+}
+
+fn is_flat(name: &OsStr, kind: Kind) -> bool {
+    let bytes = name.as_bytes();
+    matches!(kind, Kind::File | Kind::Link)
+        && bytes.ends_with(b".md")
+        && !bytes.starts_with(b".")
+        && !bytes.eq_ignore_ascii_case(b"SKILL.md")
+}
+
+/// Tells whether a folder never holds skills of people.
+fn is_skipped(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".") || name == "node_modules"
+}
+
+/// Tells whether there simply is no folder.
+fn is_no_folder(why: &std::io::Error) -> bool {
+    matches!(why.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}

@@ -1,0 +1,157 @@
+//! A watch on the folders that skills lie in: changes are noticed while nobody asks for skills.
+//!
+//! What a session is offered does not depend on it: before each request the folders are looked at anyway. Where the
+//! kernel gives no more watches, the folders are looked at now and then.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+use super::file::Stamp;
+use super::shelf::Shelf;
+
+/// A change is taken up when nothing has changed for so long.
+const QUIET: Duration = Duration::from_millis(150);
+/// But not later than this.
+const LATEST: Duration = Duration::from_secs(2);
+/// How often is looked where no watch can be had.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The inode that a path was watched with: a folder that was made anew is watched anew.
+type Watched = HashMap<PathBuf, Option<(u64, u64)>>;
+
+/// A watch on folders of skills.
+pub struct Watch {
+    /// Locked first: the watcher's own thread takes the other lock, and `watch` waits for that thread.
+    held: Mutex<Held>,
+    heard: Arc<Heard>,
+}
+
+#[derive(Default)]
+struct Held {
+    watcher: Option<RecommendedWatcher>,
+    /// By root, the folders that are watched for it.
+    by_root: HashMap<PathBuf, Watched>,
+}
+
+#[derive(Default)]
+struct Heard {
+    roots: RwLock<Vec<PathBuf>>,
+    something: Notify,
+    polling: AtomicBool,
+}
+
+impl Watch {
+    /// Makes one that watches nothing yet.
+    pub fn new() -> Self {
+        let heard = Arc::new(Heard::default());
+        let watcher = watcher(&heard).inspect_err(|why| heard.poll(why)).ok();
+        Self { held: Mutex::new(Held { watcher, by_root: HashMap::new() }), heard }
+    }
+
+    /// Tells whether folders are looked at now and then because the kernel gives no watches.
+    pub fn is_polling(&self) -> bool {
+        self.heard.polling.load(Ordering::Relaxed)
+    }
+
+    /// Watches exactly the folders of `shelf`, or what stands above its root while that is not there.
+    pub fn follow(&self, shelf: &Shelf) {
+        let mut held = self.held();
+        let root = &shelf.root.path;
+        if !held.by_root.contains_key(root) {
+            self.heard.roots.write().unwrap_or_else(PoisonError::into_inner).push(root.clone());
+        }
+        let wanted = wanted(shelf);
+        let before = held.by_root.insert(root.clone(), wanted.clone()).unwrap_or_default();
+        for (path, _) in before.iter().filter(|(path, inode)| wanted.get(*path) != Some(*inode)) {
+            held.unwatch(path);
+        }
+        for (path, _) in wanted.iter().filter(|(path, inode)| before.get(*path) != Some(*inode)) {
+            if let Some(Err(why)) = held.watcher.as_mut().map(|it| it.watch(path, RecursiveMode::NonRecursive)) {
+                // One that has just gone is no lack of watches.
+                if path.exists() {
+                    self.heard.poll(&why);
+                }
+            }
+        }
+    }
+
+    /// Watches nothing more for the root at `path`.
+    pub fn forget(&self, path: &Path) {
+        let mut held = self.held();
+        self.heard.roots.write().unwrap_or_else(PoisonError::into_inner).retain(|root| root != path);
+        for path in held.by_root.remove(path).unwrap_or_default().keys() {
+            held.unwatch(path);
+        }
+    }
+
+    /// Waits until something may have changed and is quiet again.
+    pub async fn something(&self) {
+        if self.is_polling() {
+            return tokio::time::sleep(LOOK).await;
+        }
+        self.heard.something.notified().await;
+        let quiet = async { while tokio::time::timeout(QUIET, self.heard.something.notified()).await.is_ok() {} };
+        // One that never is quiet is looked at all the same.
+        tokio::time::timeout(LATEST, quiet).await.ok();
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Gives a watch back unless another root has it too.
+    fn unwatch(&mut self, path: &Path) {
+        let is_shared = self.by_root.values().any(|watched| watched.contains_key(path));
+        if let Some(watcher) = self.watcher.as_mut().filter(|_| !is_shared) {
+            // A folder that is gone is not watched any more either.
+            watcher.unwatch(path).ok();
+        }
+    }
+}
+
+impl Heard {
+    fn poll(&self, why: &notify::Error) {
+        if !self.polling.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%why, "no watch can be had: skills are looked at every {} s instead", LOOK.as_secs());
+            self.something.notify_one();
+        }
+    }
+
+    fn take(&self, event: &Event) {
+        // Opening and reading, our own too, changes nothing.
+        let idle = matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write));
+        let roots = self.roots.read().unwrap_or_else(PoisonError::into_inner);
+        let matters = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root) || root.starts_with(path));
+        if !idle && (event.need_rescan() || event.paths.iter().any(matters)) {
+            self.something.notify_one();
+        }
+    }
+}
+
+fn watcher(heard: &Arc<Heard>) -> notify::Result<RecommendedWatcher> {
+    let heard = heard.clone();
+    notify::recommended_watcher(move |event: notify::Result<Event>| match event {
+        Ok(event) => heard.take(&event),
+        Err(why) => tracing::warn!(%why, "the watch on skills stumbled"),
+    })
+}
+
+/// Returns the folders to watch for a shelf: those it has, else the nearest that is there above its root.
+fn wanted(shelf: &Shelf) -> Watched {
+    let there = |path: &Path| Stamp::of(path).map(|stamp| stamp.inode);
+    let folders = shelf.marks.iter().take(shelf.folders);
+    let wanted: Watched = folders
+        .filter_map(|(path, stamp)| stamp.map(|stamp| (path.clone(), Some(stamp.inode))))
+        .collect();
+    let above = || shelf.root.path.ancestors().skip(1).find_map(|path| Some((path.to_owned(), Some(there(path)?))));
+    if wanted.is_empty() { above().into_iter().collect() } else { wanted }
+}

@@ -1,0 +1,91 @@
+//! `load_skill`: the second layer of a skill, its body and where its files are.
+
+use std::path::{Path, PathBuf};
+
+use nano_protocol::Object;
+use serde::Deserialize;
+
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+use crate::skills::{Skill, files};
+
+/// The longest body of one answer, in bytes.
+const BYTES: usize = 50 * 1024;
+/// How many files are named.
+const FILES: usize = 50;
+
+/// Loads a skill.
+#[derive(Debug)]
+struct LoadSkill(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The skill's name, as in the list of available skills.
+    name: String,
+}
+
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    LoadSkill(ToolSpec {
+        name: "load_skill",
+        description: "Returns a skill: the document that says how something is done here, and the files beside it.",
+        input_schema: schema::schema::<Args>(),
+        source: "skill",
+        requires: &[],
+        read_only: true,
+    })
+}
+
+impl Tool for LoadSkill {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            let name = match schema::decode(arguments) {
+                Ok(Args { name }) => name,
+                Err(why) => return Ok(ToolOutcome::Failed(why)),
+            };
+            let Some(skill) = context.skills.get(name.trim()) else {
+                return Ok(ToolOutcome::Failed(context.skills.not_found_text(&name)));
+            };
+            let (place, beside) = match &skill.folder {
+                Some(folder) => (Some(place(context, skill, folder).await?), files::beside(folder.clone()).await),
+                None => (None, Vec::new()),
+            };
+            Ok(ToolOutcome::Done(text(skill, place.as_deref(), &beside)))
+        })
+    }
+}
+
+/// Returns where the session's tools find the skill's folder.
+async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<String, ToolFault> {
+    match &context.sandbox {
+        Some(sandbox) => Ok(sandbox.skill_folder(&skill.document.name, folder).await?),
+        None => Ok(folder.display().to_string()),
+    }
+}
+
+fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
+    let (document, path) = (&skill.document, skill.path.display());
+    let body = document.body.get(..document.body.floor_char_boundary(BYTES)).unwrap_or_default();
+    let mut text = format!("<skill name=\"{}\">\n{body}\n</skill>", document.name.replace('"', "&quot;"));
+    if body.len() < document.body.len() {
+        text += &format!("\n[{} of {} bytes; the whole is in {path}]", body.len(), document.body.len());
+    }
+    if let Some(place) = place {
+        text += &format!("\n\nIts folder, which relative paths in it mean: {place}");
+    }
+    if !beside.is_empty() {
+        let more = beside.len().saturating_sub(FILES);
+        let names: Vec<String> = beside.iter().take(FILES).map(|file| file.display().to_string()).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!("\nFiles there: {}{more}", names.join(", "));
+    }
+    text
+}
