@@ -35,15 +35,15 @@ fn workspace(session: Option<&Session>) -> Option<PathBuf> {
 }
 
 /// Refuses what is to be written for a session that takes nothing more.
-fn open(session: Option<Session>) -> Result<Option<PathBuf>, RpcError> {
-    match session.as_ref().filter(|session| session.state == SessionState::Closed) {
+fn open(session: Option<&Session>) -> Result<Option<PathBuf>, RpcError> {
+    match session.filter(|session| session.state == SessionState::Closed) {
         Some(closed) => Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", closed.id))),
-        None => Ok(workspace(session.as_ref())),
+        None => Ok(workspace(session)),
     }
 }
 
-fn refusal(why: EditError) -> RpcError {
-    let kind = match &why {
+fn refusal(why: &EditError) -> RpcError {
+    let kind = match why {
         EditError::Invalid(_) => ErrorKind::InvalidParams,
         EditError::Gone(_) => ErrorKind::NotFound,
         EditError::Conflict(_) => ErrorKind::Conflict,
@@ -61,7 +61,7 @@ async fn edited<T: Send + 'static>(
 ) -> Result<T, RpcError> {
     let library = server.deps().skills.clone();
     let done = tokio::task::spawn_blocking(move || work(&library)).await;
-    done.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(refusal)
+    done.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(|why| refusal(&why))
 }
 
 /// Returns a skill with its document, as it is now.
@@ -73,7 +73,7 @@ async fn detail(shelves: Shelves, name: String) -> Result<Skill, RpcError> {
         Ok::<_, EditError>((skill.clone(), text))
     });
     let (skill, text) =
-        found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(refusal)?;
+        found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(|why| refusal(&why))?;
     let beside = match &skill.folder {
         Some(folder) => files::beside(folder.clone()).await,
         None => Vec::new(),
@@ -119,7 +119,7 @@ impl Serve for SkillGet {
 
 impl Serve for SkillCreate {
     async fn serve(server: &Server, caller: &Caller, params: SkillCreateParams) -> Result<Skill, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?)?;
+        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
         let (name, place) = (params.name.clone(), workspace.clone());
         fits(&params.content)?;
         edited(server, move |library| {
@@ -133,7 +133,7 @@ impl Serve for SkillCreate {
 
 impl Serve for SkillUpdate {
     async fn serve(server: &Server, caller: &Caller, params: SkillUpdateParams) -> Result<Skill, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?)?;
+        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
         let (name, place) = (params.name.clone(), workspace.clone());
         if params.text.is_none() && params.description.is_none() && params.content.is_none() {
             return Err(invalid("nothing to change; give text, description or content"));
@@ -150,10 +150,9 @@ impl Serve for SkillUpdate {
 
 impl Serve for SkillDelete {
     async fn serve(server: &Server, caller: &Caller, params: SkillDeleteParams) -> Result<SkillInfo, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?)?;
-        let gone = move |library: &Library| {
-            library.delete(workspace.as_deref(), &params.name, params.digest.as_deref())
-        };
+        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
+        let gone =
+            move |library: &Library| library.delete(workspace.as_deref(), &params.name, params.digest.as_deref());
         Ok(edited(server, gone).await?.info())
     }
 }
@@ -176,7 +175,7 @@ impl Serve for SkillValidate {
             (None, Some(name)) => {
                 let workspace = workspace(session(server, caller, params.session.as_ref())?.as_ref());
                 let shelves = look(server, workspace).await;
-                Ok(shown(&edit::find(&shelves, &name).map_err(refusal)?.1.document))
+                Ok(shown(&edit::find(&shelves, &name).map_err(|why| refusal(&why))?.1.document))
             }
             _ => Err(invalid("give either text or name")),
         }

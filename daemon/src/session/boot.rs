@@ -170,7 +170,8 @@ impl Actor {
         session.updated_at = self.deps.clock.now();
         let mut changes = Vec::new();
         changes.extend(
-            refresh_tools(&self.deps, &mut self.record, &self.skills).map(|data| self.draft(EventType::SessionToolsChanged, data)),
+            refresh_tools(&self.deps, &mut self.record, &self.skills)
+                .map(|data| self.draft(EventType::SessionToolsChanged, data)),
         );
         if first {
             changes.insert(0, self.draft(EventType::SessionBooted, json!({"session": self.record.session})));

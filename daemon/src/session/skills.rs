@@ -51,7 +51,8 @@ pub async fn keep_watch(deps: Arc<Deps>) {
     let mut told = false;
     loop {
         if watch.is_polling() && !std::mem::replace(&mut told, true) {
-            let data = json!({"message": "no file watches are left: changed skills are noticed by looking now and then"});
+            let data =
+                json!({"message": "no file watches are left: changed skills are noticed by looking now and then"});
             drop(deps.record(None, None, EventType::Warning, data).await);
         }
         tokio::select! {
@@ -66,7 +67,7 @@ pub async fn keep_watch(deps: Arc<Deps>) {
 }
 
 /// Records what changed in the library until the daemon goes down.
-pub async fn announce(deps: Arc<Deps>, mut changed: mpsc::UnboundedReceiver<Changed>) {
+pub async fn announce(deps: Arc<Deps>, mut changed: mpsc::Receiver<Changed>) {
     loop {
         let one = tokio::select! {
             () = deps.shutdown.stopping().cancelled() => return,

@@ -27,7 +27,13 @@ pub fn block(skills: &[(&str, &str)]) -> String {
     let most = if fits(&longest) { longest } else { partition(SHORTEST, longest, |most| fits(&most)) };
     let mut lines: Vec<String> = skills.iter().map(|one| line(one, most)).collect();
     let mut used = 0;
-    let shown = lines.iter().take_while(|line| { used += line.len() + 1; used <= room }).count();
+    let shown = lines
+        .iter()
+        .take_while(|line| {
+            used += line.len() + 1;
+            used <= room
+        })
+        .count();
     if shown < lines.len() {
         let left = lines.len() - shown;
         lines.truncate(shown);
@@ -92,7 +98,8 @@ mod tests {
         let about = "ä".repeat(1000);
         let names: Vec<String> = (0..5000).map(|n| format!("skill-{n:04}")).collect();
         for (count, listed) in [(1, 1), (8, 8), (100, 100), (300, 300), (5000, 391)] {
-            let skills: Vec<(&str, &str)> = names.iter().take(count).map(|name| (name.as_str(), about.as_str())).collect();
+            let skills: Vec<(&str, &str)> =
+                names.iter().take(count).map(|name| (name.as_str(), about.as_str())).collect();
             let text = block(&skills);
             let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
             assert!(text.len() <= CATALOGUE + 80, "{count}: {} bytes", text.len());

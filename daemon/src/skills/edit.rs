@@ -150,7 +150,7 @@ pub fn read(root: &Root, skill: &Skill) -> Result<Text, EditError> {
         Some(text) => text.as_bytes().to_vec(),
         None => super::file::bytes(&ground(root)?, &skill.path)?,
     };
-    let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = format!("{:x}", Sha256::digest(&bytes));
     Ok(Text { text: String::from_utf8_lossy(&bytes).into_owned(), digest })
 }
 
@@ -199,8 +199,7 @@ fn ground(root: &Root) -> Result<Workspace, PathError> {
         Some(workspace) => (workspace.as_path(), true),
         None => (Path::new("/"), false),
     };
-    Workspace::open(path, restrict)
-        .map_err(|source| PathError::Io { path: path.display().to_string(), source })
+    Workspace::open(path, restrict).map_err(|source| PathError::Io { path: path.display().to_string(), source })
 }
 
 fn write_new(root: &Root, name: &str, text: &[u8]) -> Result<(), EditError> {

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nano_protocol::skill::Problem;
 use nano_skill::{Document, MAX_FILE};
 use rustix::fs::Stat;
 
+use crate::clock;
 use crate::sandbox::lease::Lease;
 use crate::sandbox::workspace::{PathError, Workspace};
 
@@ -44,11 +45,11 @@ impl Stamp {
         }
     }
 
-    /// Returns how long ago it last changed.
+    /// Returns how long ago it last changed, by the time that nobody can set.
     fn age(&self) -> Duration {
-        let (seconds, nanoseconds) = self.changed.into_iter().max().unwrap_or_default();
+        let [_, (seconds, nanoseconds)] = self.changed;
         let at = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
-        SystemTime::now().duration_since(UNIX_EPOCH + at).unwrap_or_default()
+        Duration::from_secs_f64((clock::seconds() - at.as_secs_f64()).max(0.0))
     }
 
     /// Tells whether another change might leave it as it is.

@@ -12,6 +12,8 @@ use super::{Skill, Source, shipped};
 
 /// How many workspaces' shelves are kept and watched; beyond, the one that was not looked at for longest goes.
 const WORKSPACES: usize = 256;
+/// How many changes wait to be told at most; who misses one gets the skills of now all the same.
+const TOLD: usize = 1024;
 /// Where a workspace has its skills.
 const BELOW: &str = ".agents/skills";
 
@@ -62,7 +64,7 @@ pub struct Library {
     stock: Mutex<Stock>,
     /// Edits take turns.
     turn: Mutex<()>,
-    changed: mpsc::UnboundedSender<Changed>,
+    changed: mpsc::Sender<Changed>,
 }
 
 #[derive(Default)]
@@ -89,8 +91,8 @@ pub struct Places {
 
 impl Library {
     /// Makes a library, and where it tells what changed; nothing is read yet.
-    pub fn new(places: Places) -> (Self, mpsc::UnboundedReceiver<Changed>) {
-        let (changed, told) = mpsc::unbounded_channel();
+    pub fn new(places: Places) -> (Self, mpsc::Receiver<Changed>) {
+        let (changed, told) = mpsc::channel(TOLD);
         let root = |source| move |path| Root { path, source, workspace: None };
         let user = places.user.into_iter().map(root(Source::User));
         let system = places.system.into_iter().map(root(Source::System));
@@ -100,7 +102,7 @@ impl Library {
             then: user.chain(system).collect(),
             shipped: Arc::new(Shelf::fixed(shipped, shipped::all())),
             trust: places.trust,
-            watch: places.watch.then(Watch::new),
+            watch: places.watch.then(Watch::default),
             stock: Mutex::default(),
             turn: Mutex::default(),
             changed,
@@ -183,8 +185,10 @@ impl Library {
     fn tell(&self, old: &Shelf, fresh: &Shelf) {
         let skills = differences(&old.skills, &fresh.skills);
         if !skills.is_empty() {
-            // Nobody may be listening any more: then the daemon is going down.
-            self.changed.send(Changed { root: fresh.root.clone(), skills }).ok();
+            let changed = Changed { root: fresh.root.clone(), skills };
+            if let Err(mpsc::error::TrySendError::Full(_)) = self.changed.try_send(changed) {
+                tracing::warn!(root = %fresh.root.path.display(), "skills change faster than it can be told");
+            }
         }
     }
 

@@ -134,9 +134,11 @@ pub fn list(shelves: &Shelves, trusted: bool) -> Vec<SkillInfo> {
             }
             let first = counting.get(skill.document.name.as_str()).copied();
             let hidden_by = first.filter(|first| first.path != skill.path);
-            info.problems.extend(hidden_by.map(|first| {
-                problem(format!("not used: {} has the same name and comes first", first.path.display()))
-            }));
+            info.problems.extend(
+                hidden_by.map(|first| {
+                    problem(format!("not used: {} has the same name and comes first", first.path.display()))
+                }),
+            );
             (hidden_by.is_some(), info)
         })
         .collect();

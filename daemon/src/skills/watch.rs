@@ -47,14 +47,16 @@ struct Heard {
     polling: AtomicBool,
 }
 
-impl Watch {
+impl Default for Watch {
     /// Makes one that watches nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let heard = Arc::new(Heard::default());
         let watcher = watcher(&heard).inspect_err(|why| heard.poll(why)).ok();
         Self { held: Mutex::new(Held { watcher, by_root: HashMap::new() }), heard }
     }
+}
 
+impl Watch {
     /// Tells whether folders are looked at now and then because the kernel gives no watches.
     pub fn is_polling(&self) -> bool {
         self.heard.polling.load(Ordering::Relaxed)
@@ -149,9 +151,8 @@ fn watcher(heard: &Arc<Heard>) -> notify::Result<RecommendedWatcher> {
 fn wanted(shelf: &Shelf) -> Watched {
     let there = |path: &Path| Stamp::of(path).map(|stamp| stamp.inode);
     let folders = shelf.marks.iter().take(shelf.folders);
-    let wanted: Watched = folders
-        .filter_map(|(path, stamp)| stamp.map(|stamp| (path.clone(), Some(stamp.inode))))
-        .collect();
+    let wanted: Watched =
+        folders.filter_map(|(path, stamp)| stamp.map(|stamp| (path.clone(), Some(stamp.inode)))).collect();
     let above = || shelf.root.path.ancestors().skip(1).find_map(|path| Some((path.to_owned(), Some(there(path)?))));
     if wanted.is_empty() { above().into_iter().collect() } else { wanted }
 }

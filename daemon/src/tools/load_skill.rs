@@ -74,18 +74,16 @@ async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<St
 fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
     let (document, path) = (&skill.document, skill.path.display());
     let body = document.body.get(..document.body.floor_char_boundary(BYTES)).unwrap_or_default();
-    let mut text = format!("<skill name=\"{}\">\n{body}\n</skill>", document.name.replace('"', "&quot;"));
+    let mut parts = vec![format!("<skill name=\"{}\">\n{body}\n</skill>", document.name.replace('"', "&quot;"))];
     if body.len() < document.body.len() {
-        text += &format!("\n[{} of {} bytes; the whole is in {path}]", body.len(), document.body.len());
+        parts.push(format!("[{} of {} bytes; the whole is in {path}]", body.len(), document.body.len()));
     }
-    if let Some(place) = place {
-        text += &format!("\n\nIts folder, which relative paths in it mean: {place}");
-    }
+    parts.extend(place.map(|place| format!("Its folder, which relative paths in it mean: {place}")));
     if !beside.is_empty() {
         let more = beside.len().saturating_sub(FILES);
         let names: Vec<String> = beside.iter().take(FILES).map(|file| file.display().to_string()).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &format!("\nFiles there: {}{more}", names.join(", "));
+        parts.push(format!("Files there: {}{more}", names.join(", ")));
     }
-    text
+    parts.join("\n")
 }

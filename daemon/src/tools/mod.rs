@@ -26,8 +26,8 @@ use nano_protocol::id::{SessionId, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::workspace::Workspace;
-use crate::skills::offer::Offer;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
+use crate::skills::offer::Offer;
 
 /// What is fixed about a tool.
 #[derive(Debug, Clone)]

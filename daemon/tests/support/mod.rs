@@ -49,6 +49,7 @@ impl Fixture {
             task: TaskId("tsk_1".into()),
             call: "call_1".into(),
             workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
+            skills: Arc::default(),
             sandbox,
             exec_timeout: Duration::from_mins(1),
             exec_timeout_max: Duration::from_mins(10),
