@@ -58,8 +58,9 @@ use session::event_log::{self, EventLog};
 use session::registry::Registry;
 use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
-use skills::library::Library;
+use skills::library::{Changed, Library};
 use store::{Store, StoreError};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Why the daemon ends in a disorderly way.
@@ -153,8 +154,6 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
-    shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
-    shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let scheduler = Scheduler::load(registry.clone())?;
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
@@ -165,10 +164,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     registry.wake().await;
     shutdown.spawn("scheduler", scheduler.run());
-    let watched = deps.clone();
-    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
-    let (store, clock, keep) = (deps.store.clone(), deps.clock.clone(), deps.config.daemon.keep_events);
-    shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
+    attend(&deps, changed);
     shutdown.stopping().cancelled().await;
     tracing::info!(?drain, "going down");
     shutdown.ended(Duration::from_secs(5)).await;
@@ -178,6 +174,17 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Starts what goes on beside requests: taking up changed skills, forgetting old events, noticing a failed store.
+fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
+    let shutdown = &deps.shutdown;
+    shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
+    let watched = deps.clone();
+    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
+    let (store, clock, keep) = (deps.store.clone(), deps.clock.clone(), deps.config.daemon.keep_events);
+    shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
 }
 
 /// Returns where skills lie.

@@ -77,8 +77,8 @@ const MOST_FUNCTION_LINES: usize = 60;
 const MOST_TABLE_LINES: usize = 80;
 
 /// Beginnings of the files that make up the agent core, and how many lines of code they may have together: the double
-/// loop, the tool set, the core and read-only tools with what they stand on, the skills, and one provider. What a session
-/// takes from callers, how it boots and how it is restored stand around the loop and are not in it.
+/// loop, the tool set, the core and read-only tools with what they stand on, and one provider. What a session takes from
+/// callers, how it boots and how it is restored stand around the loop and are not in it.
 const CORE: &[&str] = &[
     "session/acts",
     "session/actor",
@@ -89,7 +89,6 @@ const CORE: &[&str] = &[
     "session/task",
     "session/transcript",
     "session/turn",
-    "skills/",
     "tools/mod",
     "tools/set",
     "tools/file_tool",
@@ -117,6 +116,10 @@ const CORE: &[&str] = &[
     "model/think",
 ];
 const MOST_CORE_LINES: usize = 3500;
+/// The same for skills: folders that anybody may fill are walked, watched and edited with care, which has its length.
+/// How a document is read is a crate of its own.
+const SKILLS: &[&str] = &["skills/", "session/skills", "tools/load_skill"];
+const MOST_SKILLS_LINES: usize = 1400;
 
 fn sources() -> Vec<Source> {
     source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
@@ -200,12 +203,14 @@ fn files_and_functions_stay_small() {
 }
 
 #[test]
-fn the_agent_core_stays_small() {
+fn the_agent_core_and_the_skills_stay_small() {
     let sources = sources();
-    let core = sources.iter().filter(|source| CORE.iter().any(|start| source.file.starts_with(start)));
-    let lines: usize = core.map(Source::code_lines).sum();
-    eprintln!("agent core: {lines} lines of code, {MOST_CORE_LINES} allowed");
-    assert!(lines < MOST_CORE_LINES, "the agent core has {lines} lines of code");
+    for (what, files, most) in [("agent core", CORE, MOST_CORE_LINES), ("skills", SKILLS, MOST_SKILLS_LINES)] {
+        let counted = sources.iter().filter(|source| files.iter().any(|start| source.file.starts_with(start)));
+        let lines: usize = counted.map(Source::code_lines).sum();
+        eprintln!("{what}: {lines} lines of code, {most} allowed");
+        assert!(lines < most, "{what}: {lines} lines of code");
+    }
 }
 
 fn example(module: &str, code: &str) -> Source {

@@ -49,7 +49,6 @@ fn all() -> Vec<Arc<dyn Tool>> {
         Fake::tool("deploy", "config"),
         Fake::tool("schedule_followup", "core"),
         Fake::tool("upload_file", "booter:shipyard"),
-        Fake::tool("load_skill", "skill"),
     ];
     all.extend(registry().into_iter().rev());
     all
@@ -84,10 +83,10 @@ fn local(folder: &Path, python: bool) -> LocalBooter {
 async fn before_and_after_boot_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let before = "default: read_file write_file edit_file exec python\n\
-                  - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
+                  - load_skill: no skill is offered\n- search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
                   - datetime: not in mode core";
     let without = "exact: read_file write_file edit_file exec\n\
-                   - python: python3 is not on PATH\n\
+                   - load_skill: no skill is offered\n- python: python3 is not on PATH\n\
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
                    - datetime: not in mode core";
     let booter = local(folder.path(), false);
@@ -115,9 +114,12 @@ async fn without_a_computer() {
     let booted = NoneBooter.boot(support::request()).await.unwrap();
     let mode = Choice { mode: ToolMode::All, ..PLAIN };
     for found in [None, Some(booted.capabilities())] {
-        let core = format!("exact: {needs}\n- datetime: not in mode core");
+        let core = format!("exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core");
         assert_eq!(assemble(&registry(), &NoneBooter, found, PLAIN), core);
-        assert_eq!(assemble(&registry(), &NoneBooter, found, mode), format!("exact: datetime{needs}"));
+        assert_eq!(
+            assemble(&registry(), &NoneBooter, found, mode),
+            format!("exact: datetime\n- load_skill: no skill is offered{needs}")
+        );
     }
 }
 

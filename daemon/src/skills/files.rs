@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::shelf::{Kind, entries};
+use super::folder::{Kind, entries};
 
 /// How deep below the skill's folder, and how many files are named.
 const DEPTH: usize = 4;

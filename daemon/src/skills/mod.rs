@@ -8,6 +8,7 @@ mod catalogue;
 pub mod edit;
 mod file;
 pub mod files;
+mod folder;
 pub mod library;
 pub mod offer;
 pub mod shelf;

@@ -5,23 +5,18 @@
 //! file that is being written, or that cannot be used any more, does not replace what was read well before.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType};
-
 use super::file::{self, Reading, Stamp, problem, unusable};
+use super::folder::{ENTRIES, Kind, entries, is_flat, is_no_folder, is_skipped, skill_file};
 use super::{Skill, Source};
 use crate::sandbox::workspace::{PathError, Workspace};
 
 /// How deep below the root folders are looked at.
 const DEPTH: usize = 6;
 const FOLDERS: usize = 2000;
-/// Names in one folder.
-const ENTRIES: usize = 100_000;
 const SKILLS: usize = 1000;
 /// Bytes of all bodies together.
 const BYTES: usize = 32 << 20;
@@ -242,64 +237,3 @@ fn kept(read: Skill, old: Option<&Arc<Skill>>) -> Skill {
 
 /// Begins the problem of a file that got worse.
 const STALE: &str = "the file cannot be used as it is now";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    Folder,
-    Link,
-    File,
-    Other,
-}
-
-/// Returns the names in an opened folder, one more than is allowed at most.
-pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, Kind)>, rustix::io::Errno> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let kind = match entry.file_type() {
-            // Some file systems do not say.
-            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
-            known => known,
-        };
-        let kind = match kind {
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link,
-            FileType::RegularFile => Kind::File,
-            _ => Kind::Other,
-        };
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            entries.push((OsStr::from_bytes(name).to_owned(), kind));
-        }
-        if entries.len() > ENTRIES {
-            break;
-        }
-    }
-    Ok(entries)
-}
-
-/// Returns the name of the folder's document: `SKILL.md`, else one that differs from it in case alone.
-fn skill_file(entries: &[(OsString, Kind)]) -> Option<&OsStr> {
-    let names = || entries.iter().map(|(name, _)| name.as_os_str());
-    let alike = |name: &&OsStr| name.as_bytes().eq_ignore_ascii_case(b"SKILL.md");
-    names().find(|name| name.as_bytes() == b"SKILL.md").or_else(|| names().find(alike))
-}
-
-fn is_flat(name: &OsStr, kind: Kind) -> bool {
-    let bytes = name.as_bytes();
-    matches!(kind, Kind::File | Kind::Link)
-        && bytes.ends_with(b".md")
-        && !bytes.starts_with(b".")
-        && !bytes.eq_ignore_ascii_case(b"SKILL.md")
-}
-
-/// Tells whether a folder never holds skills of people.
-fn is_skipped(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".") || name == "node_modules"
-}
-
-/// Tells whether there simply is no folder.
-fn is_no_folder(why: &std::io::Error) -> bool {
-    matches!(why.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-}
