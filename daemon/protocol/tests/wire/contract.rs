@@ -10,6 +10,8 @@ const TASK: &str = "id seq session origin content state reason? result? error? u
 const FOLLOWUP: &str = "id session name? content trigger tz? state next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
 const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns";
+const SKILL: &str = "name description path source always_load valid problems";
+const SKILL_TEXT: &str = "name description path source always_load valid problems body metadata files text digest";
 const TOOL: &str = "name description input_schema output_schema? source requires";
 const SCHEDULE: &str = "session content trigger name? tz? missed? overlap? grace_ms? max_runs? until? jitter_ms? metadata? \
                         idempotency_key?";
@@ -53,6 +55,12 @@ pub const METHODS: &[Row] = &[
     ("events.unsubscribe", "subscription", ""),
     ("agent.list", "limit? after?", "agents next?"),
     ("agent.get", "name", AGENT),
+    ("skill.list", "session? limit? after?", "skills next?"),
+    ("skill.get", "name session?", SKILL_TEXT),
+    ("skill.create", "name description content metadata? session?", SKILL_TEXT),
+    ("skill.update", "name session? description? content? text? digest?", SKILL_TEXT),
+    ("skill.delete", "name session? digest?", SKILL),
+    ("skill.validate", "text? folder? name? session?", "name description valid problems"),
     ("tool.list", "limit? after?", "tools next?"),
     ("tool.get", "name", TOOL),
     ("booter.list", "limit? after?", "booters next?"),
@@ -65,6 +73,8 @@ pub const NESTED: &[Row] = &[
     ("daemon.status", "/store", "path bytes"),
     ("session.create", "/usage", "input_tokens output_tokens cost?"),
     ("session.tools", "/tools/*", TOOL),
+    ("skill.list", "/skills/*", SKILL),
+    ("skill.list", "/skills/*/problems/*", "line? column? message"),
     ("session.tools", "/withheld/*", "name why"),
     ("session.prompts", "/prompts/*", "name source text"),
     (
