@@ -1,9 +1,31 @@
 //! The SKILL.md document: read leniently, judged exactly, rewritten carefully. Pure: bytes in, a verdict out.
 //!
 //! Everything that can be loaded is loaded, and every leniency is a [`Problem`] with its place; nothing is silent.
+//! A document goes through [`source`] (text), `fence` (front matter and body), `yaml` or else `repair` (a tree of what is
+//! written), and `fields` (what it means). Work and memory are bounded by the size of the file, whatever is in it.
+//!
+//! [`source`]: self
+
+mod fault;
+mod fence;
+mod fields;
+mod key;
+mod name;
+mod node;
+mod problems;
+mod read;
+mod repair;
+mod scalar;
+mod source;
+mod strict;
+mod write;
+mod yaml;
 
 use nano_protocol::Object;
 use nano_protocol::skill::Problem;
+
+pub use name::name_problem;
+pub use write::{compose, rewrite};
 
 /// The longest file, in bytes.
 pub const MAX_FILE: u64 = 1024 * 1024;
@@ -36,35 +58,6 @@ pub struct Document {
 impl Document {
     /// Reads the bytes of a file that lies in the folder named `folder`.
     pub fn read(bytes: &[u8], folder: &str) -> Self {
-        let _ = (bytes, folder);
-        Self {
-            name: folder.to_owned(),
-            description: String::new(),
-            always_load: false,
-            hidden: false,
-            metadata: Object::new(),
-            body: String::new(),
-            valid: false,
-            unclosed: false,
-            problems: Vec::new(),
-        }
+        read::document(bytes, folder)
     }
-}
-
-/// Returns why `name` cannot be the name of a new skill; none: it can.
-pub fn name_problem(name: &str) -> Option<String> {
-    let _ = name;
-    None
-}
-
-/// Writes a new document.
-pub fn compose(name: &str, description: &str, metadata: &Object, body: &str) -> String {
-    let _ = metadata;
-    format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}\n")
-}
-
-/// Returns `text` with another description or body; all else, comments and unknown keys too, stays byte for byte.
-pub fn rewrite(text: &str, description: Option<&str>, body: Option<&str>) -> Result<String, Problem> {
-    let _ = (description, body);
-    Ok(text.to_owned())
 }
