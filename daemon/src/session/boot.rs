@@ -106,6 +106,14 @@ impl Actor {
         });
     }
 
+    /// Looks at the tools anew before a request: the profile may have changed since the last one.
+    pub(super) async fn look_at_tools(&mut self) -> Result<(), StoreError> {
+        self.toolset = None;
+        let Some(data) = refresh_tools(&self.deps, &mut self.record) else { return Ok(()) };
+        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
+        self.commit(changes).await.map(|_| ())
+    }
+
     /// Takes up the computer of before the restart, and looks what it can do now.
     pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
         let session = &self.record.session;

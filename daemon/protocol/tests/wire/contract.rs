@@ -9,7 +9,15 @@ const TASK: &str = "id seq session origin content state reason? result? error? u
                     finished_at? replayed?";
 const FOLLOWUP: &str = "id session name? content trigger tz? state next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
-const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns";
+const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms \
+                     exec_timeout_max_ms enable_exec enable_steering enable_followup restrict_to_workspace resume budget \
+                     source note?";
+const AGENT_CREATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
+                            exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
+                            restrict_to_workspace? resume? budget?";
+const AGENT_UPDATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
+                            exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
+                            restrict_to_workspace? resume? budget? reset?";
 const TOOL: &str = "name description input_schema output_schema? source requires";
 const SCHEDULE: &str = "session content trigger name? tz? missed? overlap? grace_ms? max_runs? until? jitter_ms? metadata? \
                         idempotency_key?";
@@ -53,6 +61,9 @@ pub const METHODS: &[Row] = &[
     ("events.unsubscribe", "subscription", ""),
     ("agent.list", "limit? after?", "agents next?"),
     ("agent.get", "name", AGENT),
+    ("agent.create", AGENT_CREATE, AGENT),
+    ("agent.update", AGENT_UPDATE, AGENT),
+    ("agent.delete", "name", AGENT),
     ("tool.list", "limit? after?", "tools next?"),
     ("tool.get", "name", TOOL),
     ("booter.list", "limit? after?", "booters next?"),
@@ -67,6 +78,7 @@ pub const NESTED: &[Row] = &[
     ("session.tools", "/tools/*", TOOL),
     ("session.tools", "/withheld/*", "name why"),
     ("session.prompts", "/prompts/*", "name source text"),
+    ("agent.list", "/agents/*", AGENT),
     (
         "session.messages",
         "/messages/*",
