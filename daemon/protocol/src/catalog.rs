@@ -59,6 +59,7 @@ wire! {
     }
 
     /// An agent profile.
+    #[expect(clippy::struct_excessive_bools, reason = "they are switches of the file, each by its own name")]
     pub struct AgentInfo {
         /// Its name.
         pub name: String,
