@@ -55,6 +55,7 @@ use sandbox::none::NoneBooter;
 use schedule::scheduler::Scheduler;
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
+use session::profiles::{self, Profiles};
 use session::registry::Registry;
 use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
@@ -91,12 +92,7 @@ pub fn check(config: &Config) -> Result<(), String> {
     telemetry::filter(&config.daemon.log)?;
     let all = tools::registry::registry();
     for (name, agent) in &config.agents {
-        let unknown = tools::set::unknown_names(&all, agent.tools.as_deref().unwrap_or_default());
-        // Servers of tools are asked when a session begins.
-        if let Some(tool) = unknown.iter().find(|tool| !tool.starts_with("mcp__")) {
-            let names: Vec<&str> = all.iter().map(|tool| tool.spec().name).collect();
-            return Err(format!("agents.{name}: unknown tool \"{tool}\"; there is {}", names.join(", ")));
-        }
+        profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
     }
     match &config.daemon.socket_group {
         Some(group) if rpc::listener::group_id(group).is_none() => {
@@ -137,12 +133,14 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
     let group = config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id);
     let drain = config.daemon.drain;
+    let profiles = Profiles::load(config.agents.clone(), &store)?;
     let (library, changed) = Library::new(skill_places(&config, &env));
     let deps = Arc::new(Deps {
         store,
         events,
         clock,
         config,
+        profiles,
         models: Mutex::new(Arc::new(models)),
         finder,
         tools: tools::registry::registry(),

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod again;
+mod agents;
 mod autostart;
 mod catchup;
 mod clients;

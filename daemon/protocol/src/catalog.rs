@@ -59,7 +59,7 @@ wire! {
     }
 
     /// An agent profile.
-    #[expect(clippy::struct_excessive_bools, reason = "they are switches, each by its own name")]
+    #[expect(clippy::struct_excessive_bools, reason = "they are switches of the file, each by its own name")]
     pub struct AgentInfo {
         /// Its name.
         pub name: String,
@@ -178,7 +178,8 @@ params! {
         pub budget: Option<f64>,
     }
 
-    /// Parameters of `agent.update`: what is absent stays.
+    /// Parameters of `agent.update`: what is absent stays. Sessions have it from their next turn on, but keep the booter,
+    /// model, level, mode, tools and skills that they were made with.
     pub struct AgentUpdateParams {
         /// Its name.
         pub name: String,
@@ -192,9 +193,9 @@ params! {
         pub level: Option<Level>,
         /// The named set of tools.
         pub tool_mode: Option<ToolMode>,
-        /// The tools by name; absent: those of the mode.
+        /// The tools by name.
         pub tools: Option<Vec<String>>,
-        /// The skills by name; absent: all.
+        /// The skills by name.
         pub skills: Option<Vec<String>>,
         /// Model replies per task.
         pub max_turns: Option<u32>,

@@ -104,7 +104,10 @@ impl<'a> Cut<'a> {
     /// Says what is odd about the fences.
     pub fn report(&self, problems: &mut Problems) {
         if self.fence > 1 {
-            problems.add(self.start(), "the opening fence `---` must be the first line of the file; remove the blank lines");
+            problems.add(
+                self.start(),
+                "the opening fence `---` must be the first line of the file; remove the blank lines",
+            );
         }
         let indent = self.opening.len() - self.opening.trim_start().len();
         if indent > 0 {
@@ -114,10 +117,15 @@ impl<'a> Cut<'a> {
             problems.add((self.fence, indent + 4), "the opening fence has more than three dashes");
         }
         if self.shift > 0 {
-            problems.add((self.fence, self.shift + 1), "text on the line of the opening fence; put it on a line of its own");
+            problems.add(
+                (self.fence, self.shift + 1),
+                "text on the line of the opening fence; put it on a line of its own",
+            );
         }
         match self.closing {
-            Some((line, "...")) => problems.add((line, 1), "the front matter is closed by `...`; other readers want `---`"),
+            Some((line, "...")) => {
+                problems.add((line, 1), "the front matter is closed by `...`; other readers want `---`")
+            }
             None => problems.add(self.start(), "the front matter is never closed; add a line `---` below it"),
             Some(_) => {}
         }

@@ -108,7 +108,10 @@ impl<'a> Fields<'a> {
     fn text(&mut self, key: &str) -> Option<(Place, String)> {
         let (_, value) = self.entry(key)?;
         if matches!(value.what, What::Text { plain: true, .. }) && self.is_commented(value) {
-            self.add(value.end, format!("what comes after ` #` in the {key} is a comment and is lost; put the {key} in quotes"));
+            self.add(
+                value.end,
+                format!("what comes after ` #` in the {key} is a comment and is lost; put the {key} in quotes"),
+            );
         }
         if value.is_null() {
             return None;

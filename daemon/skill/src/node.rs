@@ -98,7 +98,8 @@ impl Node {
             What::Map { entries, .. } => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
         };
         let sizes = children.into_iter().map(Self::size);
-        let sum = |all: (usize, usize, usize), one: (usize, usize, usize)| (all.0 + one.0, all.1.max(one.1), all.2 + one.2);
+        let sum =
+            |all: (usize, usize, usize), one: (usize, usize, usize)| (all.0 + one.0, all.1.max(one.1), all.2 + one.2);
         let (nodes, depth, bytes) = sizes.fold((1, 0, 0), sum);
         (nodes, depth + 1, bytes)
     }

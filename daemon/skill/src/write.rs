@@ -67,7 +67,8 @@ fn with_description(text: &str, description: &str) -> Result<String, Problem> {
         return Ok(format!("{} {scalar}{}", &text[..from], &text[to..]));
     }
     let name = all.iter().find(|chunk| chunk.key == "name").or(all.first());
-    let chunk = name.ok_or_else(|| problem(cut.start(), "there is no `key: value` line to put the description below"))?;
+    let chunk =
+        name.ok_or_else(|| problem(cut.start(), "there is no `key: value` line to put the description below"))?;
     let (_, to) = value_range(&cut, *chunk);
     let first = lines[chunk.first];
     let indent = if chunk.first == 0 { "" } else { &first[..first.len() - first.trim_start().len()] };

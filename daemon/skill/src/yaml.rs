@@ -135,11 +135,8 @@ impl Builder {
 
     fn close(&mut self, end: Place) -> Result<(), Fault> {
         let Some(Open { start, anchor, is_map, flow, nodes }) = self.open.pop() else { return Ok(()) };
-        let what = if is_map {
-            What::Map { entries: self.entries(nodes), flow }
-        } else {
-            What::List { items: nodes, flow }
-        };
+        let what =
+            if is_map { What::Map { entries: self.entries(nodes), flow } } else { What::List { items: nodes, flow } };
         self.add(Node { start, end, what }, anchor)
     }
 

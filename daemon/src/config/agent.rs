@@ -1,4 +1,4 @@
-//! `[agents.NAME]`.
+//! `[agents.NAME]`, and the rules that every profile obeys, wherever it comes from.
 
 use super::AgentConfig;
 use super::reader::{Section, nearest};
@@ -8,7 +8,7 @@ const KEYS: &str = "model system_prompt booter level tool_mode tools skills max_
                     exec_timeout_max enable_exec enable_steering enable_followup restrict_to_workspace resume approve \
                     budget";
 /// Every kind of booter that an agent may name; `sandbox` is another word for `shipyard_neo`.
-const BOOTERS: [&str; 6] = ["local", "none", "shipyard", "shipyard_neo", "boxlite", "sandbox"];
+pub const BOOTERS: [&str; 6] = ["local", "none", "shipyard", "shipyard_neo", "boxlite", "sandbox"];
 
 /// Reads one profile: what is absent has the built-in default, not that of `[agents.default]`.
 pub fn agent(section: &Section<'_>) -> AgentConfig {
@@ -38,19 +38,41 @@ pub fn agent(section: &Section<'_>) -> AgentConfig {
         // Taking it without asking anybody would be worse than refusing it.
         section.wrong_key("approve", "must be empty: this version cannot ask a person yet");
     }
-    check_agent(section, &agent);
+    for (key, what) in problems(&agent) {
+        section.wrong_key(key, &what);
+    }
     agent
 }
 
-fn check_agent(section: &Section<'_>, agent: &AgentConfig) {
-    if agent.exec_timeout > agent.exec_timeout_max {
-        section.wrong_key("exec_timeout", "is above exec_timeout_max; raise that too");
+/// Returns what is wrong with a profile whose booter is known, by the key that has to change.
+pub fn problems(agent: &AgentConfig) -> Vec<(&'static str, String)> {
+    let more = || "must be more than 0".to_owned();
+    let mut found = Vec::new();
+    let mut check = |wrong: bool, key, why: String| found.extend(wrong.then_some((key, why)));
+    check(agent.max_turns == 0, "max_turns", more());
+    check(agent.timeout.is_some_and(|time| time.is_zero()), "timeout", more());
+    check(agent.exec_timeout.is_zero(), "exec_timeout", more());
+    let above = agent.exec_timeout > agent.exec_timeout_max;
+    check(above, "exec_timeout", "is above exec_timeout_max; raise that too".into());
+    check(agent.budget.is_some_and(|sum| !sum.is_finite() || sum <= 0.0), "budget", more());
+    if let Some(name) = agent.tools.iter().flatten().find(|name| !is_tool_name(name)) {
+        let name = name.escape_debug();
+        check(true, "tools", format!("names \"{name}\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -"));
     }
-    let wrong = |name: &&String| !is_tool_name(name);
-    if let Some(name) = agent.tools.iter().flatten().find(wrong) {
-        let what = format!("names \"{}\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -", name.escape_debug());
-        section.wrong_key("tools", &what);
-    }
+    let nameless = agent.skills.iter().flatten().any(|name| name.trim().is_empty());
+    check(nameless, "skills", "holds an empty name".into());
+    found
+}
+
+/// Tells whether a profile or a model may be named so.
+pub fn is_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    (1..=64).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// Returns the kind of booter that a word means.
+pub fn kind(word: String) -> String {
+    if word == "sandbox" { "shipyard_neo".to_owned() } else { word }
 }
 
 fn is_tool_name(name: &str) -> bool {
@@ -65,5 +87,5 @@ fn booter(section: &Section<'_>) -> Option<String> {
         let hint = nearest(&kind, &BOOTERS);
         section.wrong_key("booter", &format!("\"{}\" is unknown; {hint}", kind.escape_debug()));
     }
-    Some(if kind == "sandbox" { "shipyard_neo".to_owned() } else { kind })
+    Some(self::kind(kind))
 }

@@ -1,6 +1,6 @@
 //! The daemon's configuration: the file, the environment and where things are. Nothing else reads the environment.
 
-mod agent;
+pub mod agent;
 mod around;
 pub mod env;
 mod later;
@@ -74,7 +74,7 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// `[models.NAME]`, in the order of the file: the first serves agents that name none.
     pub models: Vec<ModelConfig>,
-    /// `[agents.NAME]`; `default` is always there.
+    /// `[agents.NAME]`; a `default` that is not among them is built in.
     pub agents: BTreeMap<String, AgentConfig>,
     /// `[skills]`.
     pub skills: SkillsConfig,
@@ -225,7 +225,7 @@ impl Default for Config {
         Self {
             daemon: DaemonConfig::default(),
             models: Vec::new(),
-            agents: BTreeMap::from([("default".to_owned(), AgentConfig::default())]),
+            agents: BTreeMap::new(),
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
         }

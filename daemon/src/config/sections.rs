@@ -1,6 +1,6 @@
 //! What each table of the config file may hold, and what it means.
 
-use super::agent::agent;
+use super::agent::{agent, is_name};
 use super::around::{Around, paths};
 use super::model::model;
 use super::reader::{Section, nearest};
@@ -107,8 +107,7 @@ fn references(root: &Section<'_>, config: &Config) {
 
 /// Returns the name of a table, having noted what is wrong with it.
 pub fn checked_name(name: &str, section: &Section<'_>) -> String {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
+    if !is_name(name) {
         section.wrong("has a bad name; 1 to 64 of A-Z a-z 0-9 . _ - are allowed");
     }
     name.to_owned()

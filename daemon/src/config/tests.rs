@@ -114,7 +114,7 @@ fn every_key_is_taken() {
 fn an_empty_file_means_defaults_in_the_systems_zone() {
     let mut expected = Config::default();
     expected.daemon.time_zone = "Asia/Tokyo".into();
-    for text in ["", "[daemon]\n[agents.default]\n", "[daemon]\ntime_zone = \"system\"\n"] {
+    for text in ["", "[daemon]\n[agents]\n", "[daemon]\ntime_zone = \"system\"\n"] {
         assert_eq!(format!("{:?}", read(text).unwrap()), format!("{expected:?}"));
     }
 }

@@ -20,7 +20,7 @@ impl Actor {
                 if self.record.session.booted && self.sandbox.is_none() && !self.booting {
                     self.rejoin().await?;
                 }
-                self.look_at_skills().await?;
+                self.look_at_tools().await?;
                 self.start_model_call();
             }
             Effect::Start(call) => self.start_call(call),

@@ -108,6 +108,15 @@ impl Actor {
         });
     }
 
+    /// Looks at skills and tools anew before a request: files, or the profile, may have changed since the last one.
+    pub(super) async fn look_at_tools(&mut self) -> Result<(), StoreError> {
+        self.skills = super::skills::offer(&self.deps, &self.record.session).await;
+        self.toolset = None;
+        let Some(data) = refresh_tools(&self.deps, &mut self.record, &self.skills) else { return Ok(()) };
+        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
+        self.commit(changes).await.map(|_| ())
+    }
+
     /// Takes up the computer of before the restart, and looks what it can do now.
     pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
         let session = &self.record.session;

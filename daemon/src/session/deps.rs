@@ -13,6 +13,7 @@ use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
 use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
+use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;
 use crate::shutdown::Shutdown;
 use crate::skills::library::Library;
@@ -30,6 +31,8 @@ pub struct Deps {
     pub clock: Clock,
     /// What was configured.
     pub config: Config,
+    /// Agent profiles.
+    pub profiles: Profiles,
     /// Models that can be spoken to; replaced when one is found later.
     pub models: Mutex<Arc<Catalog>>,
     /// Looks for models where none is configured.
@@ -51,15 +54,15 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// Tells whether the profile has gone from the config: its sessions must not get another one's rights.
+    /// Tells whether the profile has gone: its sessions must not get another one's rights.
     pub fn agent_is_gone(&self, name: &str) -> bool {
-        !self.config.agents.contains_key(name)
+        self.profiles.get(name).is_none()
     }
 
-    /// Returns the agent profile, or the default one where it has gone from the config.
+    /// Returns the agent profile, or the default one where it has gone.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        let agents = &self.config.agents;
-        agents.get(name).or_else(|| agents.get("default")).cloned().unwrap_or_default()
+        let profile = self.profiles.get(name).or_else(|| self.profiles.get("default"));
+        profile.map(|profile| profile.agent).unwrap_or_default()
     }
 
     /// Returns the booter of this kind.

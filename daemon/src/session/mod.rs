@@ -16,6 +16,7 @@ pub mod idempotency;
 mod ledger;
 mod obey;
 pub mod opening;
+pub mod profiles;
 pub mod prompt;
 pub mod reading;
 pub mod registry;

@@ -11,8 +11,10 @@ use serde_json::json;
 use super::actor::Command;
 use super::admission::{self, Keyed, Submission};
 use super::deps::Deps;
+use super::profiles::no_such_tool;
 use super::registry::Registry;
 use crate::config::AgentConfig;
+use crate::config::agent::kind;
 use crate::store::Change;
 use crate::store::record::SessionRecord;
 use crate::tools::set;
@@ -25,6 +27,7 @@ pub async fn open(
     keyed: Option<Keyed>,
 ) -> Result<Session, RpcError> {
     let id = SessionId::from_ulid(&registry.deps().clock.ulid());
+    let _profile_stays = registry.deps().profiles.hold().await;
     let record = new_record(registry.deps(), uid, id, params, false)?;
     let with = keyed.map(|keyed| keyed.record(json!(record.session.id), record.session.created_at));
     let session = record.session.clone();
@@ -42,11 +45,13 @@ pub async fn open_with_task(
     let id = SessionId::from_ulid(&registry.deps().clock.ulid());
     registry.is_open()?;
     let lone = params.name.is_none();
+    let profile_stays = registry.deps().profiles.hold().await;
     let mut record = new_record(registry.deps(), uid, id.clone(), params, lone)?;
     record.session.state = SessionState::Running;
     let (task, mut with) = admission::task_record(submission, &record.session, record.session.created_at);
     with.insert(0, Change::Queued(Box::new(task.clone())));
     let receipt = registry.create(record, with).await?;
+    drop(profile_stays);
     let seq = admission::queued_number(&receipt);
     // It is accepted whatever follows: a daemon that goes down now leaves it to the next one.
     if let Err(error) = registry.send(&id, Command::Wake).await {
@@ -72,13 +77,13 @@ fn new_record(
         return Err(invalid(format!("`{name}` is no session name: 1 to 64 of A-Z a-z 0-9 . _ -, not like an id")));
     }
     let agent_name = params.agent.unwrap_or_else(|| "default".into());
-    let agents = &deps.config.agents;
-    let agent = known(agents.get(&agent_name), "agent", &agent_name, agents.keys().map(String::as_str))?;
-    let booter = params.booter.unwrap_or_else(|| agent.booter.clone());
-    let booter = if booter == "sandbox" { "shipyard_neo".into() } else { booter };
+    let profile = deps.profiles.get(&agent_name);
+    let agent = &known(profile, "agent", &agent_name, deps.profiles.names().iter().map(String::as_str))?.agent;
+    let booter = kind(params.booter.unwrap_or_else(|| agent.booter.clone()));
     known(deps.booter(&booter), "booter", &booter, deps.booters.iter().map(|one| one.kind()))?;
+    // The profile's own were checked with it.
+    check_tools(deps, params.tools.as_deref().unwrap_or_default())?;
     let tools = params.tools.or_else(|| agent.tools.clone());
-    check_tools(deps, tools.as_deref())?;
     let now = deps.clock.now();
     let workspace = match params.workspace {
         Some(workspace) => given_workspace(&workspace, &deps.config.daemon.workspaces)?,
@@ -118,7 +123,13 @@ fn model(deps: &Deps, asked: Option<String>, agent: &AgentConfig) -> Result<Stri
     Ok(name)
 }
 
-fn known<'a, T>(found: Option<T>, what: &str, name: &str, all: impl Iterator<Item = &'a str>) -> Result<T, RpcError> {
+/// Returns what was found, or the error of a name that is not among `all`.
+pub(super) fn known<'a, T>(
+    found: Option<T>,
+    what: &str,
+    name: &str,
+    all: impl Iterator<Item = &'a str>,
+) -> Result<T, RpcError> {
     found.ok_or_else(|| {
         let all: Vec<&str> = all.collect();
         let there =
@@ -127,13 +138,9 @@ fn known<'a, T>(found: Option<T>, what: &str, name: &str, all: impl Iterator<Ite
     })
 }
 
-fn check_tools(deps: &Deps, tools: Option<&[String]>) -> Result<(), RpcError> {
-    let unknown = set::unknown_names(&deps.tools, tools.unwrap_or_default());
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let all: Vec<&str> = deps.tools.iter().map(|tool| tool.spec().name).collect();
-    Err(invalid(format!("unknown tool `{}`; there is {}", unknown.join("`, `").escape_debug(), all.join(", "))))
+fn check_tools(deps: &Deps, tools: &[String]) -> Result<(), RpcError> {
+    let unknown = set::unknown_names(&deps.tools, tools);
+    unknown.first().map_or(Ok(()), |tool| Err(invalid(no_such_tool(&deps.tools, tool))))
 }
 
 /// Checks a workspace that came over the wire: absolute, a folder, reachable, and where the config allows it.

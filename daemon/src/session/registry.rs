@@ -25,6 +25,8 @@ const INBOX: usize = 256;
 
 struct Entry {
     owner: u32,
+    /// Its profile, while it is open.
+    agent: Option<String>,
     inbox: Option<mpsc::Sender<Command>>,
 }
 
@@ -114,6 +116,11 @@ impl Registry {
     /// Tells whether `uid` may see this session.
     pub fn sees(&self, uid: u32, session: &SessionId) -> bool {
         self.is_admin(uid) || self.lock().sessions.get(session).is_some_and(|entry| entry.owner == uid)
+    }
+
+    /// Returns how many open sessions use this profile.
+    pub fn users_of(&self, agent: &str) -> usize {
+        self.lock().sessions.values().filter(|entry| entry.agent.as_deref() == Some(agent)).count()
     }
 
     /// Reserves the name and records a new session with `with`.
@@ -252,9 +259,10 @@ impl Registry {
         quiet
     }
 
-    /// Frees the name of a session that was closed.
+    /// Frees the name and the profile of a session that was closed.
     pub(super) fn note_closed(&self, session: &Session) {
         let mut index = self.lock();
+        index.sessions.entry(session.id.clone()).and_modify(|entry| entry.agent = None);
         if let Some(name) = &session.name
             && index.names.get(name) == Some(&session.id)
         {
@@ -268,7 +276,8 @@ impl Registry {
         if let Some(name) = session.name.as_ref().filter(|_| open) {
             index.names.insert(name.clone(), session.id.clone());
         }
-        index.sessions.insert(session.id.clone(), Entry { owner: session.owner, inbox: None });
+        let agent = open.then(|| session.agent.clone());
+        index.sessions.insert(session.id.clone(), Entry { owner: session.owner, agent, inbox: None });
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

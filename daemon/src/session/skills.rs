@@ -1,4 +1,4 @@
-//! Skills as sessions get them: what each is offered, looked at before every request, and who is told of a change.
+//! Skills as sessions get them: what each is offered, and who is told of a change.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,11 @@ use nano_protocol::session::{Session, SessionState};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::Actor;
-use super::boot::refresh_tools;
 use super::deps::Deps;
 use crate::skills::library::Changed;
 use crate::skills::offer::Offer;
 use crate::store::record::SessionRecord;
-use crate::store::{Change, Key, StoreError};
+use crate::store::{Key, StoreError};
 
 /// How many sessions a `skill.changed` names.
 const NAMED: usize = 100;
@@ -26,21 +24,6 @@ pub async fn offer(deps: &Deps, session: &Session) -> Arc<Offer> {
     let shelves = deps.skills.look(Some(workspace)).await;
     let filter = if deps.agent_is_gone(&session.agent) { Some(&[][..]) } else { session.skills.as_deref() };
     Arc::new(Offer::new(&shelves, filter, deps.skills.trusts(workspace)))
-}
-
-impl Actor {
-    /// Takes up what has changed since the last request: the next one shows it.
-    pub(super) async fn look_at_skills(&mut self) -> Result<(), StoreError> {
-        let now = offer(&self.deps, &self.record.session).await;
-        if *now == *self.skills {
-            return Ok(());
-        }
-        self.skills = now;
-        self.toolset = None;
-        let Some(data) = refresh_tools(&self.deps, &mut self.record, &self.skills) else { return Ok(()) };
-        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
-        self.commit(changes).await.map(|_| ())
-    }
 }
 
 /// Has the library look again whenever something may have changed, until the daemon goes down.

@@ -140,7 +140,8 @@ impl ModelCall {
     /// Asks the model, again where that may help, then its fallbacks.
     async fn make(&self) -> Result<Answer, ProviderError> {
         if self.deps.agent_is_gone(&self.agent) {
-            return Err(permanent(format!("agent {} is not configured any more; add [agents.{0}] again", self.agent)));
+            let message = format!("agent {} is gone; make it again, or add [agents.{0}] to the config", self.agent);
+            return Err(permanent(message));
         }
         // A server that was found may come up after the daemon.
         let models = self.deps.look_for_models().await;

@@ -57,6 +57,10 @@ impl Key {
     pub fn slot(id: &FollowupId, slot: Timestamp) -> Self {
         Self(join(b'r', &[id.0.as_bytes(), &slot.0.to_be_bytes()]))
     }
+    /// An agent profile made over RPC.
+    pub fn agent(name: &str) -> Self {
+        Self(join(b'a', &[name.as_bytes()]))
+    }
     /// An event, by its number.
     pub fn event(seq: u64) -> Self {
         Self(join(b'e', &[&seq.to_be_bytes()]))
@@ -70,7 +74,7 @@ impl Key {
         Self(join(b'!', &[name.as_bytes()]))
     }
 
-    /// Every record of a kind: `s`, `t`, `f`, `e`, `k`.
+    /// Every record of a kind: `s`, `t`, `f`, `a`, `e`, `k`.
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }

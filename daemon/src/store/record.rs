@@ -1,6 +1,7 @@
 //! What is stored, as JSON. A field that a later version adds has a default; a field is never given a new meaning.
 
 use nano_protocol::Object;
+use nano_protocol::catalog::AgentCreateParams;
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::followup::Followup;
 use nano_protocol::id::{MessageId, SessionId, TaskId};
@@ -111,6 +112,15 @@ pub struct FollowupRecord {
     pub last_due: Option<Timestamp>,
     /// The slot that is decided next.
     pub next_due: Option<Timestamp>,
+}
+
+/// An agent profile made over RPC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileRecord {
+    /// The uid that may change it.
+    pub owner: u32,
+    /// What was said of it: what was not has the default of the version that reads it.
+    pub said: AgentCreateParams,
 }
 
 /// What an idempotency key stands for.

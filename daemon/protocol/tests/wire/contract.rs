@@ -9,7 +9,15 @@ const TASK: &str = "id seq session origin content state reason? result? error? u
                     finished_at? replayed?";
 const FOLLOWUP: &str = "id session name? content trigger tz? state next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
-const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns";
+const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms \
+                     exec_timeout_max_ms enable_exec enable_steering enable_followup restrict_to_workspace resume budget \
+                     source note?";
+const AGENT_CREATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
+                            exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
+                            restrict_to_workspace? resume? budget?";
+const AGENT_UPDATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
+                            exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
+                            restrict_to_workspace? resume? budget? reset?";
 const SKILL: &str = "name description path source always_load valid problems";
 const SKILL_TEXT: &str = "name description path source always_load valid problems body metadata files text digest";
 const TOOL: &str = "name description input_schema output_schema? source requires";
@@ -55,6 +63,9 @@ pub const METHODS: &[Row] = &[
     ("events.unsubscribe", "subscription", ""),
     ("agent.list", "limit? after?", "agents next?"),
     ("agent.get", "name", AGENT),
+    ("agent.create", AGENT_CREATE, AGENT),
+    ("agent.update", AGENT_UPDATE, AGENT),
+    ("agent.delete", "name", AGENT),
     ("skill.list", "session? limit? after?", "skills next?"),
     ("skill.get", "name session?", SKILL_TEXT),
     ("skill.create", "name description content metadata? session?", SKILL_TEXT),
@@ -77,6 +88,7 @@ pub const NESTED: &[Row] = &[
     ("skill.list", "/skills/*/problems/*", "line? column? message"),
     ("session.tools", "/withheld/*", "name why"),
     ("session.prompts", "/prompts/*", "name source text"),
+    ("agent.list", "/agents/*", AGENT),
     (
         "session.messages",
         "/messages/*",
