@@ -24,7 +24,7 @@ mod yaml;
 use nano_protocol::Object;
 use nano_protocol::skill::Problem;
 
-pub use name::name_problem;
+pub use name::{name_problem, normal as normalised};
 pub use write::{compose, rewrite};
 
 /// The longest file, in bytes.

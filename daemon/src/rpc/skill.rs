@@ -70,13 +70,13 @@ async fn detail(shelves: Shelves, name: String) -> Result<Skill, RpcError> {
         let (root, skill) = edit::find(&shelves, &name)?;
         // One that cannot be read is shown with its reason all the same.
         let text = edit::read(root, skill);
-        Ok::<_, EditError>((skill.clone(), text))
+        Ok::<_, EditError>((skill.clone(), text, edit::ground(root)))
     });
-    let (skill, text) =
+    let (skill, text, ground) =
         found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(|why| refusal(&why))?;
-    let beside = match &skill.folder {
-        Some(folder) => files::beside(folder.clone()).await,
-        None => Vec::new(),
+    let beside = match (&skill.folder, ground) {
+        (Some(folder), Ok(ground)) => files::beside(Arc::new(ground), folder.clone()).await,
+        _ => Vec::new(),
     };
     let (text, digest) = text.map(|text| (text.text, text.digest)).unwrap_or_default();
     Ok(Skill {

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use super::library::{Library, Shelves, workspace_root};
+use super::library::{Library, Shelves};
 use super::shelf::{Root, Shelf};
 use super::{Skill, Source, offer, shipped};
 use crate::sandbox::workspace::{PathError, Workspace};
@@ -70,7 +70,7 @@ impl Library {
         let _turn = self.editing();
         let shelves = self.look_now(workspace);
         let roots = match workspace {
-            Some(workspace) => vec![workspace_root(workspace)],
+            Some(workspace) => vec![self.root_of(workspace)],
             None => self.writable().cloned().collect(),
         };
         let mut refused = Vec::new();
@@ -81,6 +81,7 @@ impl Library {
                     self.wrote(root);
                     return Ok(());
                 }
+                Err(why @ EditError::Conflict(_)) => return Err(why),
                 Err(why) => refused.push(why.to_string()),
             }
         }
@@ -103,14 +104,17 @@ impl Library {
         unchanged(&now, digest, name)?;
         let text = match edit {
             Edit { text: Some(text), description: None, body: None } => text,
+            Edit { text: None, .. } if now.digest != digest_of(now.text.as_bytes()) => {
+                return Err(EditError::Invalid("the file is not UTF-8; give the whole text".into()));
+            }
             Edit { text: None, description, body } => {
                 nano_skill::rewrite(&now.text, description.as_deref(), body.as_deref())
                     .map_err(|why| EditError::Invalid(why.message))?
             }
             Edit { .. } => return Err(EditError::Invalid("give either text, or description and content".into())),
         };
-        let folder = skill.folder.as_deref().or(Some(&skill.path)).and_then(Path::file_stem).unwrap_or_default();
-        let document = Document::read(text.as_bytes(), &folder.to_string_lossy());
+        let folder = skill.folder.as_deref().map_or_else(|| skill.path.file_stem(), Path::file_name);
+        let document = Document::read(text.as_bytes(), &folder.unwrap_or_default().to_string_lossy());
         if let Some(wrong) = problem_of(&document) {
             return Err(EditError::Invalid(wrong));
         }
@@ -128,7 +132,9 @@ impl Library {
         let _turn = self.editing();
         let shelves = self.look_now(workspace);
         let (root, skill) = editable(&shelves, name)?;
-        unchanged(&read(root, skill)?, digest, name)?;
+        if digest.is_some() {
+            unchanged(&read(root, skill)?, digest, name)?;
+        }
         let what = match &skill.folder {
             Some(folder) if *folder != root.path => folder,
             _ => &skill.path,
@@ -150,8 +156,12 @@ pub fn read(root: &Root, skill: &Skill) -> Result<Text, EditError> {
         Some(text) => text.as_bytes().to_vec(),
         None => super::file::bytes(&ground(root)?, &skill.path)?,
     };
-    let digest = format!("{:x}", Sha256::digest(&bytes));
+    let digest = digest_of(&bytes);
     Ok(Text { text: String::from_utf8_lossy(&bytes).into_owned(), digest })
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// Returns the skill that counts, with its root.
@@ -194,7 +204,8 @@ fn problem_of(document: &Document) -> Option<String> {
     Some(format!("{place}{}", first.message))
 }
 
-fn ground(root: &Root) -> Result<Workspace, PathError> {
+/// Opens what files of a root are read and written beneath.
+pub fn ground(root: &Root) -> Result<Workspace, PathError> {
     let (path, restrict) = match &root.workspace {
         Some(workspace) => (workspace.as_path(), true),
         None => (Path::new("/"), false),

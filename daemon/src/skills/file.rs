@@ -52,9 +52,9 @@ impl Stamp {
         Duration::from_secs_f64((clock::seconds() - at.as_secs_f64()).max(0.0))
     }
 
-    /// Tells whether another change might leave it as it is.
-    pub fn is_racy(&self) -> bool {
-        self.age() < RACY
+    /// Returns it, or one that nothing is equal to where another change might leave it as it is.
+    pub fn unless_racy(self) -> Self {
+        if self.age() < RACY { Self { size: -1, ..self } } else { self }
     }
 }
 
@@ -72,7 +72,10 @@ pub enum Reading {
 pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -> Reading {
     let file = match ground.file_at(&path.to_string_lossy(), path) {
         Ok(file) => file,
-        Err(why) => return Reading::Read(Box::new(unusable(name, why.to_string())), Stamp::of(path)),
+        Err(why) => {
+            let stamp = Stamp::of(path).map(Stamp::unless_racy);
+            return Reading::Read(Box::new(unusable(name, why.to_string())), stamp);
+        }
     };
     let stamp = rustix::fs::fstat(&file).ok().map(|stat| Stamp::new(&stat));
     if stamp.is_some() && stamp == known {
@@ -81,6 +84,7 @@ pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -
     if is_busy(&file, stamp) {
         return Reading::Busy;
     }
+    let stamp = stamp.map(Stamp::unless_racy);
     let mut bytes = Vec::new();
     let document = match file.take(MAX_FILE + 1).read_to_end(&mut bytes) {
         Ok(_) if bytes.len() as u64 > MAX_FILE => unusable(name, format!("it is longer than {MAX_FILE} bytes")),
@@ -95,8 +99,11 @@ pub fn bytes(ground: &Workspace, path: &Path) -> Result<Vec<u8>, PathError> {
     let given = path.to_string_lossy();
     let mut bytes = Vec::new();
     let file = ground.file_at(&given, path)?;
-    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|source| PathError::Io { path: given.into(), source })?;
-    Ok(bytes)
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+    match read.map_err(|source| PathError::Io { path: given.as_ref().into(), source })? {
+        length if length as u64 > MAX_FILE => Err(PathError::Bad(format!("`{given}` is longer than {MAX_FILE} bytes"))),
+        _ => Ok(bytes),
+    }
 }
 
 /// Tells whether somebody is in the middle of writing the file.

@@ -1,6 +1,6 @@
 //! Every folder of skills that the daemon knows, in order of precedence, as it was last looked at.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -117,8 +117,15 @@ impl Library {
 
     /// Tells whether the workspace's skills may stand in the prompt unasked.
     pub fn trusts(&self, workspace: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         self.trust.iter().any(|root| real(workspace).starts_with(real(root)))
+    }
+
+    /// Returns where a workspace has its skills; one of the daemon's own roots where it is that, as in its user's home.
+    pub(super) fn root_of(&self, workspace: &Path) -> Root {
+        let place = real(workspace);
+        let is_home =
+            |root: &&Root| root.path.ends_with(BELOW) && root.path.ancestors().nth(2).map(real) == Some(place.clone());
+        self.writable().find(is_home).cloned().unwrap_or_else(|| workspace_root(workspace))
     }
 
     /// Returns the roots that skills can be made in without a workspace, the first counts first.
@@ -139,13 +146,16 @@ impl Library {
     /// The same, here and now; it waits for the file system.
     pub fn look_now(&self, workspace: Option<&Path>) -> Shelves {
         let mut stock = self.stock();
-        let own = workspace.map(workspace_root).filter(|own| !self.writable().any(|root| root.path == own.path));
-        let mut shelves: Shelves = self.first.iter().map(|root| self.shelf(&mut stock, root, true)).collect();
+        let own = workspace.map(|workspace| self.root_of(workspace)).filter(|own| own.workspace.is_some());
+        let mut seen = HashSet::new();
+        let mut is_new = |root: &&Root| seen.insert(real(&root.path));
+        let mut shelves = Shelves::new();
+        shelves.extend(self.first.iter().filter(&mut is_new).map(|root| self.shelf(&mut stock, root, true)));
         if let Some(own) = own {
             shelves.push(self.shelf(&mut stock, &own, true));
             self.keep_recent(&mut stock, own.path);
         }
-        shelves.extend(self.then.iter().map(|root| self.shelf(&mut stock, root, true)));
+        shelves.extend(self.then.iter().filter(&mut is_new).map(|root| self.shelf(&mut stock, root, true)));
         shelves.push(self.shipped.clone());
         shelves
     }
@@ -215,8 +225,13 @@ impl Library {
     }
 }
 
-/// Returns where a workspace has its skills.
-pub fn workspace_root(workspace: &Path) -> Root {
+/// Returns where `path` leads, links followed.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the root below a workspace.
+fn workspace_root(workspace: &Path) -> Root {
     let path = workspace.join(BELOW);
     Root { path, source: Source::Workspace, workspace: Some(workspace.to_owned()) }
 }

@@ -58,7 +58,9 @@ impl Offer {
 
     /// Returns the skill with this name, if it can be loaded: one without a description can, though none is told of it.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
-        let loadable = |skill: &&Arc<Skill>| !skill.document.hidden && !skill.document.body.is_empty();
+        let name = nano_skill::normalised(name);
+        let has_text = |skill: &Skill| skill.document.valid || !skill.document.body.is_empty();
+        let loadable = |skill: &&Arc<Skill>| !skill.document.hidden && has_text(skill);
         self.skills.iter().filter(loadable).find(|skill| skill.document.name == name)
     }
 
@@ -66,7 +68,8 @@ impl Offer {
     pub fn not_found_text(&self, name: &str) -> String {
         let names: Vec<&str> =
             self.skills.iter().filter(|skill| skill.is_offerable()).map(|skill| skill.document.name.as_str()).collect();
-        let alike = |known: &&str| strsim::jaro_winkler(known, name);
+        let wanted = nano_skill::normalised(name);
+        let alike = |known: &&str| strsim::jaro_winkler(known, &wanted);
         let mut near: Vec<&str> = names.iter().copied().filter(|known| alike(known) > 0.75).collect();
         near.sort_by(|one, other| alike(other).total_cmp(&alike(one)));
         near.truncate(3);
@@ -108,7 +111,7 @@ fn counting(shelves: &Shelves) -> HashMap<&str, &Arc<Skill>> {
 
 /// Returns the skill that counts of those with this name.
 pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Option<&'a Arc<Skill>> {
-    counting(shelves).remove(name)
+    counting(shelves).remove(nano_skill::normalised(name).as_str())
 }
 
 /// Lists everything there is by name, of one name the one that counts first; the others say what hides them.
@@ -125,9 +128,8 @@ pub fn list(shelves: &Shelves, trusted: bool) -> Vec<SkillInfo> {
             let first = counting.get(skill.document.name.as_str()).copied();
             let hidden_by = first.filter(|first| first.path != skill.path);
             info.problems.extend(
-                hidden_by.map(|first| {
-                    problem(format!("not used: {} has the same name and comes first", first.path.display()))
-                }),
+                hidden_by
+                    .map(|first| problem(format!("not used: {} has the same name and is used", first.path.display()))),
             );
             (hidden_by.is_some(), info)
         })

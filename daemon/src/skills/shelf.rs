@@ -4,7 +4,7 @@
 //! refused where they lead out of a workspace; no folder is entered twice. One bad skill never hides another, and a
 //! file that is being written, or that cannot be used any more, does not replace what was read well before.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,15 +43,12 @@ pub struct Shelf {
     pub(super) marks: Vec<(PathBuf, Option<Stamp>)>,
     /// How many of the marks, from the first, are folders.
     pub(super) folders: usize,
-    /// Whether something was in motion: it has to be looked at again.
-    unsettled: bool,
 }
 
 impl Shelf {
     /// Walks `root`; what has not changed since `old` is taken from there.
     pub fn read(root: &Root, old: Option<&Self>) -> Self {
-        let mut shelf =
-            Self { root: root.clone(), skills: Vec::new(), marks: Vec::new(), folders: 0, unsettled: false };
+        let mut shelf = Self { root: root.clone(), skills: Vec::new(), marks: Vec::new(), folders: 0 };
         let opened = match &root.workspace {
             Some(workspace) => Workspace::open(workspace, true),
             None => Workspace::open(&root.path, false),
@@ -59,8 +56,7 @@ impl Shelf {
         match opened {
             Ok(ground) => Walk::new(&mut shelf, &ground, old).run(),
             Err(why) => {
-                shelf.marks.push((root.path.clone(), Stamp::of(&root.path)));
-                shelf.folders = 1;
+                shelf.mark_absent();
                 if why.kind() != std::io::ErrorKind::NotFound {
                     shelf.refuse(&root.path, why.to_string());
                 }
@@ -71,15 +67,22 @@ impl Shelf {
 
     /// Returns a shelf that never changes.
     pub fn fixed(root: Root, skills: Vec<Arc<Skill>>) -> Self {
-        Self { root, skills, marks: Vec::new(), folders: 0, unsettled: false }
+        Self { root, skills, marks: Vec::new(), folders: 0 }
     }
 
     /// Tells whether nothing has changed since.
     pub fn is_current(&self) -> bool {
         let files = self.skills.iter().filter(|skill| skill.source != Source::Shipped);
-        !self.unsettled
-            && self.marks.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
+        self.marks.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
             && files.into_iter().all(|skill| Stamp::of(&skill.path) == skill.stamp)
+    }
+
+    /// Notes that there is no folder, and where above: whatever of it comes, is a change.
+    fn mark_absent(&mut self) {
+        let path = self.root.path.clone();
+        let above = path.ancestors().skip(1).take_while(|above| Stamp::of(above).is_none());
+        self.marks.push((path.clone(), Stamp::of(&path)));
+        self.marks.extend(above.map(|above| (above.to_owned(), None)));
     }
 
     /// Lists what cannot be used, with its reason.
@@ -99,57 +102,83 @@ struct Walk<'a> {
     /// Links come after all real folders, so that these keep their own names.
     folders: VecDeque<(PathBuf, usize)>,
     links: VecDeque<(PathBuf, usize)>,
+    /// Files directly in the root that may be skills; these come last.
+    flat: Vec<PathBuf>,
+    /// How long all bodies are that were read, those of notes too.
     bytes: usize,
     files: Vec<(PathBuf, Option<Stamp>)>,
+    /// The limits that were met.
+    over: BTreeSet<String>,
 }
 
 impl<'a> Walk<'a> {
     fn new(shelf: &'a mut Shelf, ground: &'a Workspace, old: Option<&'a Shelf>) -> Self {
         let old = old.iter().flat_map(|old| &old.skills).map(|skill| (skill.path.as_path(), skill)).collect();
         let folders = VecDeque::from([(shelf.root.path.clone(), 0)]);
-        let (entered, links) = (HashSet::new(), VecDeque::new());
-        Self { shelf, ground, old, entered, folders, links, bytes: 0, files: Vec::new() }
+        let (entered, links, over) = (HashSet::new(), VecDeque::new(), BTreeSet::new());
+        Self { shelf, ground, old, entered, folders, links, flat: Vec::new(), bytes: 0, files: Vec::new(), over }
     }
 
     fn run(mut self) {
+        let mut tried = 0;
         while let Some((path, depth)) = self.folders.pop_front().or_else(|| self.links.pop_front()) {
-            if self.shelf.marks.len() == FOLDERS {
-                let root = self.shelf.root.path.clone();
-                self.shelf.refuse(&root, format!("more than {FOLDERS} folders: the others are not looked at"));
+            if tried == FOLDERS {
+                self.over.insert(format!("more than {FOLDERS} folders: the others are not looked at"));
                 break;
             }
+            tried += 1;
             match self.ground.folder_at(&path.to_string_lossy(), &path) {
                 Ok(folder) => self.folder(&folder, &path, depth),
                 Err(PathError::Io { source, .. }) if is_no_folder(&source) => {
-                    if depth == 0 {
-                        self.mark(&path, None);
-                    }
+                    // A link to what is no folder, or not yet.
+                    self.files.push((path.clone(), Stamp::of(&path)));
                 }
-                Err(why) => self.shelf.refuse(&path, why.to_string()),
+                Err(why) => self.refuse(&path, why.to_string()),
             }
         }
+        self.flats();
         self.shelf.folders = self.shelf.marks.len();
+        if self.shelf.folders == 0 {
+            self.shelf.mark_absent();
+        }
         self.shelf.marks.append(&mut self.files);
+        let root = self.shelf.root.path.clone();
+        for limit in self.over {
+            self.shelf.refuse(&root, limit);
+        }
         self.shelf.skills.sort_by(|one, other| one.path.cmp(&other.path));
     }
 
-    fn mark(&mut self, path: &Path, stamp: Option<Stamp>) {
-        self.shelf.unsettled |= stamp.is_some_and(|stamp| stamp.is_racy());
-        self.shelf.marks.push((path.to_owned(), stamp));
+    fn refuse(&mut self, path: &Path, why: String) {
+        if !self.is_full() {
+            self.shelf.refuse(path, why);
+        }
+    }
+
+    /// Tells whether nothing more is taken.
+    fn is_full(&mut self) -> bool {
+        let limit = match () {
+            () if self.shelf.skills.len() >= SKILLS => format!("more than {SKILLS} skills: the others are not taken"),
+            () if self.bytes > BYTES => format!("more than {BYTES} bytes together: the others are not taken"),
+            () => return false,
+        };
+        self.over.insert(limit);
+        true
     }
 
     fn folder(&mut self, folder: &OwnedFd, path: &Path, depth: usize) {
         let stamp = rustix::fs::fstat(folder).ok().map(|stat| Stamp::new(&stat));
         if !stamp.is_some_and(|stamp| self.entered.insert(stamp.inode)) {
-            return;
+            // Where another link leads may change all the same.
+            return self.files.push((path.to_owned(), stamp));
         }
-        self.mark(path, stamp);
+        self.shelf.marks.push((path.to_owned(), stamp.map(Stamp::unless_racy)));
         let mut entries = match entries(folder) {
             Ok(entries) => entries,
-            Err(why) => return self.shelf.refuse(path, format!("it cannot be listed: {why}")),
+            Err(why) => return self.refuse(path, format!("it cannot be listed: {why}")),
         };
         if entries.len() > ENTRIES {
-            self.shelf.refuse(path, format!("more than {ENTRIES} entries: the others are not looked at"));
+            self.refuse(path, format!("more than {ENTRIES} entries: the others are not looked at"));
         }
         entries.sort_unstable();
         if let Some(name) = skill_file(&entries) {
@@ -158,7 +187,7 @@ impl<'a> Walk<'a> {
         for (name, kind) in entries {
             let below = path.join(&name);
             match kind {
-                _ if depth == 0 && is_flat(&name, kind) => self.flat(&below),
+                _ if depth == 0 && is_flat(&name, kind) => self.flat.push(below),
                 _ if depth == DEPTH || is_skipped(&name) => {}
                 Kind::Folder => self.folders.push_back((below, depth + 1)),
                 Kind::Link => self.links.push_back((below, depth + 1)),
@@ -174,11 +203,21 @@ impl<'a> Walk<'a> {
         self.take(path, Some(folder), &name, renamed, |_| true);
     }
 
-    /// Takes a NAME.md that lies directly in the root, if it has front matter: all else is somebody's notes.
+    /// Takes each NAME.md that lies directly in the root.
+    fn flats(&mut self) {
+        let flat = std::mem::take(&mut self.flat);
+        if flat.len() > SKILLS {
+            self.over.insert(format!("more than {SKILLS} files directly in it: the others are not looked at"));
+        }
+        flat.iter().take(SKILLS).for_each(|path| self.flat(path));
+    }
+
+    /// Takes one if it has front matter, or cannot be read: all else is somebody's notes.
     fn flat(&mut self, path: &Path) {
+        let is_unread = |skill: &Skill| skill.document.problems.first().is_some_and(|first| first.line.is_none());
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let what = problem(format!("a skill is a folder with a SKILL.md in it: move this to {name}/SKILL.md"));
-        self.take(path, None, &name, Some(what), |skill| !skill.document.metadata.is_empty());
+        self.take(path, None, &name, Some(what), |skill| !skill.document.metadata.is_empty() || is_unread(skill));
     }
 
     fn take(
@@ -189,36 +228,26 @@ impl<'a> Walk<'a> {
         odd: Option<nano_protocol::skill::Problem>,
         wanted: impl Fn(&Skill) -> bool,
     ) {
-        if self.shelf.skills.len() >= SKILLS {
-            if self.shelf.skills.len() == SKILLS {
-                let root = self.shelf.root.path.clone();
-                self.shelf.refuse(&root, format!("more than {SKILLS} skills: the others are not taken"));
-            }
+        if self.is_full() {
             return;
         }
         let old = self.old.get(path).copied();
         let skill = match file::read(self.ground, path, name, old.and_then(|old| old.stamp)) {
             Reading::Same => old.cloned(),
-            Reading::Busy => {
-                self.shelf.unsettled = true;
-                old.cloned()
-            }
+            Reading::Busy => old.cloned(),
             Reading::Read(mut document, stamp) => {
-                self.shelf.unsettled |= stamp.is_some_and(|stamp| stamp.is_racy());
                 document.problems.extend(odd);
                 let (path, source) = (path.to_owned(), self.shelf.root.source);
                 let read = Skill { document: *document, path, folder: folder.map(Path::to_owned), source, stamp };
                 Some(Arc::new(kept(read, old)))
             }
         };
-        let Some(skill) = skill else { return };
-        if !wanted(&skill) {
-            return self.files.push((path.to_owned(), skill.stamp));
-        }
+        // One that is being written for the first time has to be looked at again.
+        let Some(skill) = skill else { return self.files.push((path.to_owned(), None)) };
         self.bytes += skill.document.body.len();
-        if self.bytes > BYTES {
-            self.shelf.refuse(path, format!("the skills here are longer than {BYTES} bytes together"));
-        } else {
+        if !wanted(&skill) {
+            self.files.push((path.to_owned(), skill.stamp));
+        } else if !self.is_full() {
             self.shelf.skills.push(skill);
         }
     }

@@ -23,8 +23,8 @@ const LATEST: Duration = Duration::from_secs(2);
 /// How often is looked where no watch can be had.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The inode that a path was watched with: a folder that was made anew is watched anew.
-type Watched = HashMap<PathBuf, Option<(u64, u64)>>;
+/// What a path was when it was watched: a folder that was made anew, perhaps with its old inode, is watched anew.
+type Watched = HashMap<PathBuf, Stamp>;
 
 /// A watch on folders of skills.
 pub struct Watch {
@@ -71,10 +71,10 @@ impl Watch {
         }
         let wanted = wanted(shelf);
         let before = held.by_root.insert(root.clone(), wanted.clone()).unwrap_or_default();
-        for (path, _) in before.iter().filter(|(path, inode)| wanted.get(*path) != Some(*inode)) {
+        for path in before.keys().filter(|path| !wanted.contains_key(*path)) {
             held.unwatch(path);
         }
-        for (path, _) in wanted.iter().filter(|(path, inode)| before.get(*path) != Some(*inode)) {
+        for (path, _) in wanted.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp)) {
             if let Some(Err(why)) = held.watcher.as_mut().map(|it| it.watch(path, RecursiveMode::NonRecursive)) {
                 // One that has just gone is no lack of watches.
                 if path.exists() {
@@ -149,10 +149,8 @@ fn watcher(heard: &Arc<Heard>) -> notify::Result<RecommendedWatcher> {
 
 /// Returns the folders to watch for a shelf: those it has, else the nearest that is there above its root.
 fn wanted(shelf: &Shelf) -> Watched {
-    let there = |path: &Path| Stamp::of(path).map(|stamp| stamp.inode);
     let folders = shelf.marks.iter().take(shelf.folders);
-    let wanted: Watched =
-        folders.filter_map(|(path, stamp)| stamp.map(|stamp| (path.clone(), Some(stamp.inode)))).collect();
-    let above = || shelf.root.path.ancestors().skip(1).find_map(|path| Some((path.to_owned(), Some(there(path)?))));
+    let wanted: Watched = folders.filter_map(|(path, stamp)| Some((path.clone(), (*stamp)?))).collect();
+    let above = || shelf.root.path.ancestors().skip(1).find_map(|path| Some((path.to_owned(), Stamp::of(path)?)));
     if wanted.is_empty() { above().into_iter().collect() } else { wanted }
 }

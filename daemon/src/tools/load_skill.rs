@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
+use crate::sandbox::workspace::shown;
 use crate::skills::{Skill, files};
 
 /// The longest body of one answer, in bytes.
@@ -51,11 +52,14 @@ impl Tool for LoadSkill {
                 Ok(Args { name }) => name,
                 Err(why) => return Ok(ToolOutcome::Failed(why)),
             };
-            let Some(skill) = context.skills.get(name.trim()) else {
+            let Some(skill) = context.skills.get(&name) else {
                 return Ok(ToolOutcome::Failed(context.skills.not_found_text(&name)));
             };
             let (place, beside) = match &skill.folder {
-                Some(folder) => (Some(place(context, skill, folder).await?), files::beside(folder.clone()).await),
+                Some(folder) => {
+                    let files = files::beside(context.workspace.clone(), folder.clone()).await;
+                    (Some(place(context, skill, folder).await?), files)
+                }
                 None => (None, Vec::new()),
             };
             Ok(ToolOutcome::Done(text(skill, place.as_deref(), &beside)))
@@ -81,7 +85,7 @@ fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
     parts.extend(place.map(|place| format!("Its folder, which relative paths in it mean: {place}")));
     if !beside.is_empty() {
         let more = beside.len().saturating_sub(FILES);
-        let names: Vec<String> = beside.iter().take(FILES).map(|file| file.display().to_string()).collect();
+        let names: Vec<String> = beside.iter().take(FILES).map(|file| shown(&file.to_string_lossy())).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         parts.push(format!("Files there: {}{more}", names.join(", ")));
     }
