@@ -5,6 +5,7 @@
 //! file that is being written, or that cannot be used any more, does not replace what was read well before.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -181,7 +182,8 @@ impl<'a> Walk<'a> {
             self.refuse(path, format!("more than {ENTRIES} entries: the others are not looked at"));
         }
         entries.sort_unstable();
-        if let Some(name) = skill_file(&entries) {
+        let document = skill_file(&entries).map(OsStr::to_owned);
+        if let Some(name) = &document {
             self.skill(&path.join(name), path);
         }
         for (name, kind) in entries {
@@ -189,6 +191,7 @@ impl<'a> Walk<'a> {
             match kind {
                 _ if depth == 0 && is_flat(&name, kind) => self.flat.push(below),
                 _ if depth == DEPTH || is_skipped(&name) => {}
+                Kind::Link if document.as_ref() == Some(&name) => {}
                 Kind::Folder => self.folders.push_back((below, depth + 1)),
                 Kind::Link => self.links.push_back((below, depth + 1)),
                 Kind::File | Kind::Other => {}

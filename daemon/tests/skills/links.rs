@@ -140,7 +140,7 @@ fn a_folder_that_is_swapped_meanwhile_leads_nowhere() {
             }
         });
         let mut looked = 0;
-        while looked < 200 || swapped.load(Ordering::Relaxed) < 200 {
+        while looked < 50 || swapped.load(Ordering::Relaxed) < 50 {
             looked += 1;
             let stolen = world.list().into_iter().find(|row| row.name == "stolen" || row.description == "secret");
             if stolen.is_some() {
