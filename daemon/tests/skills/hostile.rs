@@ -49,12 +49,12 @@ fn what_is_no_file_is_not_opened_for_long() {
 
 #[test]
 fn devices_are_not_read() {
-    for device in ["/dev/null", "/dev/zero", "/dev/tty"] {
+    for device in ["/dev/null", "/dev/zero"] {
         for (place, why) in [("user", "not a regular file but"), ("w/.agents/skills", "outside the workspace")] {
             let world = World::new();
             world.link(device, &format!("{place}/bad/SKILL.md"));
             let problems = world.problems(&format!("{place}/bad/SKILL.md"));
-            assert!(problems.contains(why) || device == "/dev/tty", "{device}: {problems}");
+            assert!(problems.contains(why), "{device}: {problems}");
         }
     }
 }
@@ -82,7 +82,7 @@ fn an_alias_bomb_costs_little_and_says_so() {
     world.skill("user/good");
     world.write("user/bad/SKILL.md", bomb);
     let row = world.row("user/bad/SKILL.md");
-    assert!(row.problems.iter().any(|one| one.message.contains("aliases repeat too much")), "{row:?}");
+    assert!(row.problems.iter().any(|one| one.message.contains("was read as the text")), "{row:?}");
     let offer = world.offer();
     let size = serde_json::to_string(&offer.get("bad").unwrap().document.metadata).unwrap().len();
     assert!(size < 100_000, "{size}");

@@ -157,7 +157,7 @@ fn what_is_deleted_is_gone_even_if_it_comes_back_bad() {
 }
 
 #[test]
-fn a_file_that_becomes_a_pipe_or_a_link_out_serves_on() {
+fn a_file_that_becomes_a_link_out_serves_on() {
     let world = World::new();
     let file = "w/.agents/skills/a/SKILL.md";
     world.skill("w/.agents/skills/a");
