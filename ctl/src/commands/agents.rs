@@ -91,7 +91,7 @@ fn list(context: &Context, params: &PageParams) -> Result<(), Failure> {
 }
 
 fn particulars(it: &AgentInfo) -> Vec<(&'static str, String)> {
-    let time = |ms: u64| if ms % 1000 == 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") };
+    let time = |ms: u64| if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") };
     vec![
         ("agent", it.name.clone()),
         ("source", it.source.clone()),

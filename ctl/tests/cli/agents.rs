@@ -227,7 +227,7 @@ fn members_of_a_mao_profile() {
         let (mut entry, mut made) = (members.clone(), made);
         (entry["name"], made["name"]) = (json!("w"), json!("w"));
         let (ran, asked) = import(&entry.to_string(), &[]);
-        let lines: String = lost.iter().map(|line| format!("w: {line}\n")).collect();
+        let lines: String = lost.iter().flat_map(|line| ["w: ", line, "\n"]).collect();
         assert_eq!((ran.code, ran.out.as_str(), ran.err), (0, "w\n", lines), "{members}");
         assert_eq!(asked, [made.clone()], "{members}");
         let (ran, asked) = import(&entry.to_string(), &["--dry-run", "-q"]);
