@@ -69,6 +69,13 @@ impl Output {
         }
     }
 
+    /// Writes one line to stderr, unless quiet: something that the answer does not tell, not even as JSON.
+    pub fn warn(&self, text: &str) {
+        if !self.quiet {
+            raw_note(&format!("{}\n", one_line(text)));
+        }
+    }
+
     /// Writes one line with a coloured mark before it to stderr, unless quiet.
     pub fn marked(&self, style: Style, mark: &str, text: &str) {
         if !self.quiet && !self.json {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod agents;
 mod autostart;
 mod errors;
 mod fake;

@@ -45,3 +45,14 @@ pub fn added(seq: u64, role: &str, content: &str) -> Value {
     let message = json!({"id": "msg_1", "seq": seq, "task": "tsk_1", "role": role, "content": content, "at": AT});
     event(seq, "message.added", &json!({"message": message}))
 }
+
+/// Returns a profile that was made over RPC.
+pub fn agent(name: &str) -> Value {
+    json!({
+        "name": name, "model": null, "system_prompt": "Be\nkind.", "booter": "local", "level": "read-only",
+        "tool_mode": "core", "tools": [], "skills": ["git"], "max_turns": 5, "timeout_ms": 60000,
+        "exec_timeout_ms": 30000, "exec_timeout_max_ms": 600_000, "enable_exec": false, "enable_steering": true,
+        "enable_followup": false, "restrict_to_workspace": true, "resume": "auto", "budget": 0.5, "source": "config",
+        "note": "hides a stored profile of the same name"
+    })
+}
