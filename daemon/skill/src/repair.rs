@@ -69,7 +69,7 @@ fn read_chunk(chunk: Chunk<'_>, lines: &[&str], front: &mut Front) -> Option<Odd
     let own = &lines[chunk.first..chunk.end];
     let fault = match alone(own, chunk.first, front) {
         Ok(()) => return None,
-        Err(fault) => fault,
+        Err(fault) => plainer(fault, own[0], chunk),
     };
     let spaced: Vec<String> = own.iter().map(|line| spaced(line)).collect();
     let is_tabbed = spaced.iter().zip(own).any(|(spaced, line)| spaced != line);
@@ -80,6 +80,13 @@ fn read_chunk(chunk: Chunk<'_>, lines: &[&str], front: &mut Front) -> Option<Odd
     let message = repaired(&fault, chunk.key, &text);
     front.entries.push(entry(chunk, lines, text));
     Some(Oddity { place: fault.place, message })
+}
+
+/// A key without a space behind its colon is none to YAML, which then says something else.
+fn plainer(fault: Fault, line: &str, chunk: Chunk<'_>) -> Fault {
+    let is_tight = line[chunk.value..].starts_with(|part: char| !part.is_whitespace());
+    let place = (chunk.first, line[..chunk.value].chars().count());
+    if is_tight { Fault::new(place, "no space after the colon") } else { fault }
 }
 
 /// Parses the lines of one chunk into `front`.

@@ -13,7 +13,9 @@ pub fn text(text: &str) -> String {
 
 /// Writes the entries of a map, a line each or more, `indent` deep.
 pub fn entries(map: &Object, indent: usize) -> String {
-    map.iter().map(|(key, value)| format!("{}{}{}", pad(indent), head(key, indent), self::value(value, indent))).collect()
+    map.iter()
+        .map(|(key, value)| format!("{}{}{}", pad(indent), head(key, indent), self::value(value, indent)))
+        .collect()
 }
 
 fn head(key: &str, indent: usize) -> String {
@@ -40,7 +42,8 @@ fn pad(indent: usize) -> String {
 
 fn is_plain(text: &str) -> bool {
     let is_word = |part: char| part.is_alphanumeric() || matches!(part, '-' | '_' | '.' | '/' | '+');
-    let is_safe = |part: char| part == ' ' || is_word(part) || ",;!?()'\"&*%@=<>[]{}|~$^`#:\\".contains(part) || is_wide(part);
+    let is_safe =
+        |part: char| part == ' ' || is_word(part) || ",;!?()'\"&*%@=<>[]{}|~$^`#:\\".contains(part) || is_wide(part);
     let first = text.chars().next().is_some_and(char::is_alphabetic);
     let has_sign = [": ", " #", "---"].iter().any(|sign| text.contains(sign));
     first && text.chars().all(is_safe) && !has_sign && !text.ends_with([' ', ':']) && !is_other(text)

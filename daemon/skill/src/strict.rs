@@ -1,6 +1,25 @@
 //! What strict readers of front matter refuse although it is YAML.
 
 use crate::node::Oddity;
+use crate::source::{BOM, place};
+
+/// Returns the byte order marks inside `text`, and in scalars of more lines (`quoted`, bytes) the signs that YAML 1.1 ends
+/// a line at.
+pub fn signs(text: &str, quoted: &[(usize, usize)]) -> Vec<Oddity> {
+    let is_break = |part: char| matches!(part, '\u{85}' | '\u{2028}' | '\u{2029}');
+    let breaks = quoted.iter().filter_map(|(from, to)| {
+        let block = text.get(*from..*to).filter(|block| block.contains('\n'))?;
+        Some(from + block.find(is_break)?)
+    });
+    let found = breaks.chain(text.find(BOM)).map(|offset| {
+        let (line, column) = place(text, offset);
+        let sign = text[offset..].chars().next().map_or(0, u32::from);
+        let message = format!("the invisible sign U+{sign:04X}: strict readers refuse it or end the line there");
+        Oddity { place: (line - 1, column - 1), message }
+    });
+    // The place of each is looked for from the start; what is told is little enough.
+    found.take(100).collect()
+}
 
 /// Returns the first TAB of each line that has one outside of `quoted` (bytes, in order) and comments.
 pub fn tabs(text: &str, quoted: &[(usize, usize)]) -> Vec<Oddity> {
@@ -11,8 +30,9 @@ pub fn tabs(text: &str, quoted: &[(usize, usize)]) -> Vec<Oddity> {
             let before = quoted.partition_point(|(from, _)| *from <= start + offset);
             before == 0 || quoted[before - 1].1 <= start + offset
         };
-        let tab = line.match_indices('\t').map(|(offset, _)| offset).find(is_free);
-        if let Some(offset) = tab.filter(|_| !line.trim_start().starts_with('#')) {
+        let text = line.trim_start();
+        let end = if text.starts_with('#') { line.len() - text.len() } else { line.len() };
+        if let Some(offset) = line[..end].match_indices('\t').map(|(offset, _)| offset).find(is_free) {
             let place = (number, line[..offset].chars().count());
             found.push(Oddity { place, message: "a TAB: strict readers refuse it; use spaces".to_owned() });
         }

@@ -32,9 +32,9 @@ pub fn parse(text: &str, line: usize) -> Result<Front, Fault> {
         builder.take(event, span)?;
     }
     let Builder { root, mut odd, strict, quoted, .. } = builder;
-    let tabs = strict::tabs(text, &quoted).into_iter();
-    let tabs = tabs.map(|odd| Oddity { place: (odd.place.0 + line, odd.place.1), ..odd });
-    odd.extend(strict::once_per_line(strict.into_iter().chain(tabs).collect()));
+    let signs = strict::tabs(text, &quoted).into_iter().chain(strict::signs(text, &quoted));
+    let signs = signs.map(|odd| Oddity { place: (odd.place.0 + line, odd.place.1), ..odd });
+    odd.extend(strict::once_per_line(strict.into_iter().chain(signs).collect()));
     match root {
         Some(Node { what: What::Map { entries, .. }, .. }) => Ok(Front { entries, odd }),
         Some(node) if !node.is_null() => Err(Fault::new(node.start, "it is not a map of `key: value` lines")),
@@ -135,11 +135,8 @@ impl Builder {
 
     fn close(&mut self, end: Place) -> Result<(), Fault> {
         let Some(Open { start, anchor, is_map, flow, nodes }) = self.open.pop() else { return Ok(()) };
-        let what = if is_map {
-            What::Map { entries: self.entries(nodes), flow }
-        } else {
-            What::List { items: nodes, flow }
-        };
+        let what =
+            if is_map { What::Map { entries: self.entries(nodes), flow } } else { What::List { items: nodes, flow } };
         self.add(Node { start, end, what }, anchor)
     }
 
