@@ -39,7 +39,7 @@ impl Fault {
             let column = line.chars().position(|part| part == '\t').unwrap_or(place.1);
             return Self::new((place.0, column), "a TAB where YAML wants spaces");
         }
-        Self::new(place, words(error.kind()).map_or_else(|| error.info().to_string(), str::to_owned))
+        Self::new(place, words(error.kind()).map_or_else(|| error.info(), str::to_owned))
     }
 
     /// The parser names the place where the scalar begins, not that of the character.

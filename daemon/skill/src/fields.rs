@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
         let is_there = |meant: &str| self.front.entries.iter().any(|(key, _)| key.text() == meant);
         match key::meant(key) {
             Some(meant) if is_there(meant) => {
-                self.add(place, format!("the key {shown:?} is left out; `{meant}` counts"))
+                self.add(place, format!("the key {shown:?} is left out; `{meant}` counts"));
             }
             Some(meant) => self.add(place, format!("the key {shown:?} is read as `{meant}`: write it so")),
             None => self.add(place, format!("the key {shown:?} is not of the format; put it under `metadata`")),

@@ -3,21 +3,16 @@
 use crate::node::Oddity;
 use crate::source::{BOM, place};
 
-/// Returns the byte order marks inside `text`, and in scalars of more lines (`quoted`, bytes) the signs that YAML 1.1 ends
-/// a line at.
-pub fn signs(text: &str, quoted: &[(usize, usize)]) -> Vec<Oddity> {
-    let is_break = |part: char| matches!(part, '\u{85}' | '\u{2028}' | '\u{2029}');
-    let breaks = quoted.iter().filter_map(|(from, to)| {
-        let block = text.get(*from..*to).filter(|block| block.contains('\n'))?;
-        Some(from + block.find(is_break)?)
-    });
-    let found = breaks.chain(text.find(BOM)).map(|offset| {
+/// Returns the invisible signs in `text` that some readers end a line at, or leave out.
+pub fn signs(text: &str) -> Vec<Oddity> {
+    let is_sign = |part: char| matches!(part, '\u{85}' | '\u{2028}' | '\u{2029}' | BOM);
+    let found = text.match_indices(is_sign).map(|(offset, sign)| {
         let (line, column) = place(text, offset);
-        let sign = text[offset..].chars().next().map_or(0, u32::from);
-        let message = format!("the invisible sign U+{sign:04X}: strict readers refuse it or end the line there");
+        let sign = sign.chars().next().map_or(0, u32::from);
+        let message = format!("the invisible sign U+{sign:04X}: some readers end the line there; remove it");
         Oddity { place: (line - 1, column - 1), message }
     });
-    // The place of each is looked for from the start; what is told is little enough.
+    // The place of each is looked for from the start, and that many are enough.
     found.take(100).collect()
 }
 

@@ -32,7 +32,7 @@ pub fn parse(text: &str, line: usize) -> Result<Front, Fault> {
         builder.take(event, span)?;
     }
     let Builder { root, mut odd, strict, quoted, .. } = builder;
-    let signs = strict::tabs(text, &quoted).into_iter().chain(strict::signs(text, &quoted));
+    let signs = strict::tabs(text, &quoted).into_iter().chain(strict::signs(text));
     let signs = signs.map(|odd| Oddity { place: (odd.place.0 + line, odd.place.1), ..odd });
     odd.extend(strict::once_per_line(strict.into_iter().chain(signs).collect()));
     match root {

@@ -108,6 +108,8 @@ fn thousands_of_failing_keys_are_each_read_once() {
         bounded(unit, &filled("", unit, ""));
     }
     let keys = numbered(8000, &|key| format!("k{key}: *\n"));
+    let nested = numbered(300, &|depth| format!("{}metadata:\n", " ".repeat(depth)));
+    bounded("nested", &format!("---\n{nested}{}x: *\n---\n", " ".repeat(300)));
     bounded("keys", &format!("---\n{keys}---\n"));
 }
 

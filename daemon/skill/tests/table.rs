@@ -135,6 +135,7 @@ fn what_clients_ask_for_is_seen_however_it_is_written() {
         assert!(says(&format!("metadata:{written}")).always_load, "{written}");
     }
     assert!(says("metadata:\n\talways_load: true").always_load);
+    assert!(says("metadata:\n  author: A: B\n  always_load: true\n  tags:\n  - *a").always_load);
     for written in
         ["\n  always_load: false", "\n  always_load: yes", " always_load", "\n  nested:\n    always_load: true", ""]
     {
