@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, demo, events, followup, rpc, run, sessions, shutdown, steer, submit, tasks, tools, wait,
+    agents, demo, events, followup, rpc, run, sessions, shutdown, skills, steer, submit, tasks, tools, wait,
 };
 use crate::failure::Failure;
 
@@ -108,6 +108,9 @@ A session that does nothing takes it as a task.")]
     Attach(events::Attach),
     /// List events, or follow them
     Events(events::Args),
+    /// Texts that models load when they need them
+    #[command(subcommand)]
+    Skills(Box<skills::Verb>),
     /// Agent profiles
     #[command(subcommand)]
     Agents(agents::Verb),

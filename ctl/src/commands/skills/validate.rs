@@ -1,0 +1,119 @@
+//! `skills validate`: judges SKILL.md files where they lie. No daemon is asked.
+
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use nano_protocol::skill::{Problem, Validated};
+use nano_skill::Document;
+use serde::Serialize;
+
+use super::{file, placed};
+use crate::failure::{Failure, Kind};
+use crate::output::Output;
+use crate::visible::one_line;
+use walk::Walk;
+
+/// What to check.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  nanoctl skills validate .agents/skills
+  nanoctl skills validate --strict git-workflow/SKILL.md
+
+Each problem is a line PATH:LINE:COL: message on stdout. Of a folder every SKILL.md below is checked; folders whose name
+begins with a dot and node_modules are left out unless named. It exits with 0 where all can be used, 5 where one cannot
+(with --strict: where one has a problem), 4 where there is none.")]
+pub struct Args {
+    /// A SKILL.md, or a folder with some; the current folder unless told
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Any problem counts, not only what makes a skill unusable
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    path: String,
+    #[serde(flatten)]
+    verdict: Validated,
+}
+
+/// How many came out how.
+#[derive(Default)]
+struct Tally {
+    clean: usize,
+    odd: usize,
+    invalid: usize,
+}
+
+/// Carries out `skills validate`: what can be judged is judged, whatever else is wrong.
+pub fn run(output: &Output, args: &Args) -> Result<(), Failure> {
+    let here = [PathBuf::from(".")];
+    let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+    let mut tally = Tally::default();
+    let mut failed = None;
+    for path in paths {
+        let mut walk = Walk::default();
+        let walked = walk.start(path);
+        for file in &walk.found {
+            let judged = judge(file);
+            tally.count(&judged.verdict);
+            tell(output, &judged)?;
+        }
+        failed = failed.or(walked.err());
+    }
+    failed.map_or_else(|| tally.end(output, args.strict), Err)
+}
+
+impl Tally {
+    fn count(&mut self, it: &Validated) {
+        match (it.valid, it.problems.is_empty()) {
+            (false, _) => self.invalid += 1,
+            (true, false) => self.odd += 1,
+            (true, true) => self.clean += 1,
+        }
+    }
+
+    fn end(&self, output: &Output, strict: bool) -> Result<(), Failure> {
+        let Self { clean, odd, invalid } = self;
+        let all = clean + odd + invalid;
+        let skills = if all == 1 { "skill" } else { "skills" };
+        let summary = format!("{all} {skills}: {clean} clean, {odd} with problems, {invalid} invalid");
+        if *invalid > 0 || strict && *odd > 0 {
+            return Err(Failure::new(Kind::Refused, summary, "mend what the lines on stdout name"));
+        }
+        output.note(&summary);
+        Ok(())
+    }
+}
+
+fn judge(path: &Path) -> Judged {
+    let folder = file::folder(path);
+    let mut verdict = match file::read(path) {
+        Ok(bytes) => {
+            let Document { name, description, valid, problems, .. } = Document::read(&bytes, &folder);
+            Validated { name, description, valid, problems }
+        }
+        Err(message) => {
+            let problems = vec![Problem { line: None, column: None, message }];
+            Validated { name: folder, description: String::new(), valid: false, problems }
+        }
+    };
+    if let Some(name) = path.file_name().filter(|name| file::is_misspelt(name)) {
+        let message = format!("it is named {}: most programs look for SKILL.md alone", name.display());
+        verdict.problems.push(Problem { line: None, column: None, message });
+    }
+    Judged { path: path.display().to_string(), verdict }
+}
+
+fn tell(output: &Output, judged: &Judged) -> Result<(), Failure> {
+    if output.json {
+        let line = serde_json::to_string(judged).map_err(|error| Failure::misread(&error))?;
+        return Ok(output.answer(&line)?);
+    }
+    for problem in &judged.verdict.problems {
+        output.answer(&one_line(&placed(&judged.path, problem)))?;
+    }
+    Ok(())
+}
