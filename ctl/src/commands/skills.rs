@@ -77,7 +77,7 @@ pub struct One {
 /// Whose skills.
 #[derive(Debug, clap::Args)]
 pub struct Scope {
-    /// Among this session's, its workspace's too: id, prefix of the id or name
+    /// Those of this session, its workspace's too: id, prefix of the id or name
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
 }

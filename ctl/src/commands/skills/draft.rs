@@ -67,8 +67,8 @@ impl Draft {
     }
 
     fn keep(self, mut failure: Failure, resend: &str) -> Failure {
-        let is_there = fs::symlink_metadata(&self.path).is_ok();
-        if !is_there || fs::read(&self.path).is_ok_and(|bytes| bytes == self.before.as_bytes()) {
+        let is_there = fs::metadata(&self.path).is_ok_and(|meta| meta.is_file());
+        if !is_there || file::read(&self.path).is_ok_and(|bytes| bytes == self.before.as_bytes()) {
             return failure;
         }
         let path = self.path.display();

@@ -109,7 +109,7 @@ fn judge(path: &Path) -> Judged {
 
 fn tell(output: &Output, judged: &Judged) -> Result<(), Failure> {
     if output.json {
-        let line = serde_json::to_string(judged).map_err(|error| Failure::misread(&error))?;
+        let line = serde_json::to_string(judged).map_err(std::io::Error::from)?;
         return Ok(output.answer(&line)?);
     }
     for problem in &judged.verdict.problems {

@@ -26,7 +26,8 @@ const ABOUT: &str = "What it is about, and when to load it.";
   nanoctl skills create release -s web --file ~/Downloads/release/SKILL.md
 
 Without --file and a piped stdin it opens $VISUAL or $EDITOR. A text that begins with front matter is taken whole, under
-the new NAME; any other is the body and needs a description. Without -s the skill goes into the daemon's own folder.")]
+the new NAME; any other is the body and needs a description. The skill goes into the workspace of the session that -s
+names, else into the daemon's own folder.")]
 pub struct Create {
     #[command(flatten)]
     one: One,
