@@ -41,7 +41,7 @@ pub struct Global {
     /// Say nothing but the answer and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say more about errors
+    /// Say more: causes of errors, problems of skills
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// No colours (also: `NO_COLOR`)
@@ -243,6 +243,9 @@ mod tests {
             ("followup add --help", &["--cron"], "--external"),
             ("followup add --help", &["--every"], "--jitter"),
             ("followup next --help", &["--cron"], "--file"),
+            ("skills create --help", &["Examples:", "--file", "$EDITOR"], "autostart"),
+            ("skills validate --help", &["Examples:", "--strict", "PATH:LINE:COL"], "autostart"),
+            ("prompts --help", &["Examples:", "--assembled"], "autostart"),
             ("events --help", &["task.finished", "session.created"], "autostart"),
         ] {
             let Ok(Parsed::Text(text)) = parse(words(line)) else { panic!("{line}") };
