@@ -39,12 +39,12 @@ struct Judged {
     verdict: Validated,
 }
 
-/// How many came out how.
+/// Which came out how.
 #[derive(Default)]
 struct Tally {
     clean: usize,
-    odd: usize,
-    invalid: usize,
+    odd: Vec<String>,
+    invalid: Vec<String>,
 }
 
 /// Carries out `skills validate`: what can be judged is judged, whatever else is wrong.
@@ -58,8 +58,8 @@ pub fn run(output: &Output, args: &Args) -> Result<(), Failure> {
         let walked = walk.start(path);
         for file in &walk.found {
             let judged = judge(file);
-            tally.count(&judged.verdict);
             tell(output, &judged)?;
+            tally.add(judged);
         }
         failed = failed.or(walked.err());
     }
@@ -67,21 +67,23 @@ pub fn run(output: &Output, args: &Args) -> Result<(), Failure> {
 }
 
 impl Tally {
-    fn count(&mut self, it: &Validated) {
-        match (it.valid, it.problems.is_empty()) {
-            (false, _) => self.invalid += 1,
-            (true, false) => self.odd += 1,
+    fn add(&mut self, Judged { path, verdict }: Judged) {
+        match (verdict.valid, verdict.problems.is_empty()) {
+            (false, _) => self.invalid.push(path),
+            (true, false) => self.odd.push(path),
             (true, true) => self.clean += 1,
         }
     }
 
     fn end(&self, output: &Output, strict: bool) -> Result<(), Failure> {
-        let Self { clean, odd, invalid } = self;
+        let (clean, odd, invalid) = (self.clean, self.odd.len(), self.invalid.len());
         let all = clean + odd + invalid;
         let skills = if all == 1 { "skill" } else { "skills" };
         let summary = format!("{all} {skills}: {clean} clean, {odd} with problems, {invalid} invalid");
-        if *invalid > 0 || strict && *odd > 0 {
-            return Err(Failure::new(Kind::Refused, summary, "mend what the lines on stdout name"));
+        // Among many lines of mere problems, this one would not be found.
+        let worst = self.invalid.first().or_else(|| self.odd.first().filter(|_| strict));
+        if let Some(worst) = worst {
+            return Err(Failure::new(Kind::Refused, summary, format!("begin with {worst}")));
         }
         output.note(&summary);
         Ok(())

@@ -59,7 +59,8 @@ pub struct Edit {
 pub fn create(context: &Context, args: &Create) -> Result<(), Failure> {
     let (output, name) = (&context.output, &args.one.name);
     if let Some(why) = name_problem(name) {
-        return Err(refused(format!("`{name}` cannot be its name: {why}"), "choose another one"));
+        let (why, hint) = why.split_once("; ").unwrap_or((&why, "choose another one"));
+        return Err(refused(format!("`{name}` cannot be its name: {why}"), hint));
     }
     let send = |params| context.connect(Start::Never)?.call_raw(SkillCreate::NAME, &params);
     let raw = match &args.file {
