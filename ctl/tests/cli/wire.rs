@@ -56,3 +56,19 @@ pub fn agent(name: &str) -> Value {
         "note": "hides a stored profile of the same name"
     })
 }
+
+/// Returns a skill as `skill.get` has it; lists ignore what they do not know.
+pub fn skill(name: &str, more: &Value) -> Value {
+    let mut skill = json!({
+        "name": name, "description": "Says hello.", "path": format!("/k/{name}/SKILL.md"), "source": "config",
+        "always_load": false, "valid": true, "problems": [], "body": "Wave.\nSmile.", "metadata": {}, "files": [],
+        "text": document(name), "digest": "d1"
+    });
+    skill.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    skill
+}
+
+/// Returns a plain SKILL.md.
+pub fn document(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: Says hello.\n---\n\nWave.\nSmile.\n")
+}
