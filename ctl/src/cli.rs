@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, demo, events, followup, rpc, run, sessions, shutdown, steer, submit, tasks, tools, wait,
+    agents, demo, events, followup, rpc, run, sessions, shutdown, skills, steer, submit, tasks, tools, wait,
 };
 use crate::failure::Failure;
 
@@ -41,7 +41,7 @@ pub struct Global {
     /// Say nothing but the answer and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say more about errors
+    /// Say more: causes of errors, problems of skills
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// No colours (also: `NO_COLOR`)
@@ -108,6 +108,9 @@ A session that does nothing takes it as a task.")]
     Attach(events::Attach),
     /// List events, or follow them
     Events(events::Args),
+    /// Texts that models load when they need them
+    #[command(subcommand)]
+    Skills(Box<skills::Verb>),
     /// Agent profiles
     #[command(subcommand)]
     Agents(agents::Verb),
@@ -240,6 +243,9 @@ mod tests {
             ("followup add --help", &["--cron"], "--external"),
             ("followup add --help", &["--every"], "--jitter"),
             ("followup next --help", &["--cron"], "--file"),
+            ("skills create --help", &["Examples:", "--file", "$EDITOR"], "autostart"),
+            ("skills validate --help", &["Examples:", "--strict", "PATH:LINE:COL"], "autostart"),
+            ("prompts --help", &["Examples:", "--assembled"], "autostart"),
             ("events --help", &["task.finished", "session.created"], "autostart"),
         ] {
             let Ok(Parsed::Text(text)) = parse(words(line)) else { panic!("{line}") };

@@ -9,6 +9,7 @@ pub mod rpc;
 pub mod run;
 pub mod sessions;
 pub mod shutdown;
+pub mod skills;
 pub mod status;
 pub mod steer;
 pub mod submit;
@@ -44,6 +45,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
         Verb::Session(verb) => sessions::run(context, *verb),
         Verb::Attach(args) => events::attach(context, args),
         Verb::Events(args) => events::run(context, args),
+        Verb::Skills(verb) => skills::run(context, *verb),
         Verb::Agents(verb) => agents::run(context, verb),
         Verb::Models => catalog::models(context),
         Verb::Booters => catalog::booters(context),

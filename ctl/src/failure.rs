@@ -173,6 +173,7 @@ fn usual_hint(kind: ErrorKind, what: &str) -> String {
     let hint = match kind {
         ErrorKind::NotFound => return format!("{} shows what there is", lister(what)),
         ErrorKind::InvalidParams => return format!("see nanoctl {what} --help for what it takes"),
+        ErrorKind::Conflict if what.starts_with("skills ") => "see nanoctl skills list",
         ErrorKind::Conflict => "choose another name or key, or see nanoctl sessions",
         ErrorKind::Denied => "ask the owner, or use a daemon of your own",
         ErrorKind::Limit => "wait for something to end, then try again",
@@ -190,6 +191,7 @@ fn usual_hint(kind: ErrorKind, what: &str) -> String {
 fn lister(what: &str) -> &'static str {
     match what.split_once(' ').unwrap_or((what, "")) {
         ("agents", _) => "nanoctl agents list",
+        ("skills", "show" | "edit" | "delete") => "nanoctl skills list",
         ("task" | "wait" | "result" | "cancel" | "resume", _) => "nanoctl tasks",
         ("followup", "show" | "cancel") => "nanoctl followup list",
         ("rpc", _) => "nanoctl rpc with the .list method of its kind",
@@ -219,6 +221,9 @@ mod tests {
         }
         for (kind, what, hint) in [
             (ErrorKind::NotFound, "agents show", "nanoctl agents list shows what there is"),
+            (ErrorKind::NotFound, "skills show", "nanoctl skills list shows what there is"),
+            (ErrorKind::NotFound, "skills list", "nanoctl sessions shows what there is"),
+            (ErrorKind::Conflict, "skills create", "see nanoctl skills list"),
             (ErrorKind::NotFound, "followup show", "nanoctl followup list shows what there is"),
             (ErrorKind::NotFound, "followup add", "nanoctl sessions shows what there is"),
             (ErrorKind::NotFound, "wait", "nanoctl tasks shows what there is"),

@@ -7,7 +7,7 @@ use crate::visible::{one_line, visible};
 
 /// What is known about stdout and stderr, and what the person asked for.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "five independent facts, each read on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "six independent facts, each read on its own")]
 pub struct Output {
     /// Whether the daemon's answers are passed on as they are.
     pub json: bool,
@@ -17,6 +17,8 @@ pub struct Output {
     pub live: bool,
     /// Whether nothing but the answer is wanted.
     pub quiet: bool,
+    /// Whether more is wanted.
+    pub verbose: bool,
     colour: bool,
 }
 
@@ -42,6 +44,7 @@ impl Output {
             terminal: io::stdout().is_terminal(),
             live: stderr_terminal && !dumb && !global.quiet && !global.json,
             quiet: global.quiet,
+            verbose: global.verbose,
             colour: stderr_terminal && !dumb && !global.no_color && !set("NO_COLOR"),
         }
     }
@@ -69,6 +72,13 @@ impl Output {
         }
     }
 
+    /// Writes one line to stderr, unless quiet: something that the answer does not tell, not even as JSON.
+    pub fn warn(&self, text: &str) {
+        if !self.quiet {
+            raw_note(&format!("{}\n", one_line(text)));
+        }
+    }
+
     /// Writes one line with a coloured mark before it to stderr, unless quiet.
     pub fn marked(&self, style: Style, mark: &str, text: &str) {
         if !self.quiet && !self.json {
@@ -92,6 +102,11 @@ impl Output {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+/// Writes one line of an error to stderr, whatever was asked for: it stands before the line that says what became of it.
+pub fn complain(text: &str) {
+    raw_note(&format!("{}\n", one_line(text)));
 }
 
 /// Returns how many columns the terminal on stdout or stderr has.

@@ -24,8 +24,27 @@ pub enum Column {
 
 /// Writes rows below their columns' names to stdout.
 pub fn table(output: &Output, head: &[Column], rows: &[Vec<String>]) -> io::Result<()> {
+    table_with_lines(output, head, rows, &[])
+}
+
+/// Writes rows as [`table`] does, each with its lines below it, whole and indented.
+pub fn table_with_lines(
+    output: &Output,
+    head: &[Column],
+    rows: &[Vec<String>],
+    below: &[Vec<String>],
+) -> io::Result<()> {
     let width = output.terminal.then(columns).flatten();
-    output.piece(&layout(head, output.terminal, rows, width))
+    let header = usize::from(output.terminal);
+    let mut text = String::new();
+    for (at, row) in layout(head, output.terminal, rows, width).lines().enumerate() {
+        let lines = at.checked_sub(header).and_then(|at| below.get(at));
+        let lines = lines.into_iter().flatten().map(|line| format!("    {}", one_line(line)));
+        for line in std::iter::once(row.to_owned()).chain(lines) {
+            text.extend([&line, "\n"]);
+        }
+    }
+    output.piece(&text)
 }
 
 /// Writes names with their values, one a line, to stdout.

@@ -26,8 +26,8 @@ pub fn resolve(given: Option<&str>, output: &Output) -> Result<String, Failure> 
     Ok(text)
 }
 
-/// A pipe, a socket or a file was put there on purpose; a terminal or `/dev/null` was not.
-fn is_piped() -> bool {
+/// Tells whether stdin is a pipe, a socket or a file: that was put there on purpose, a terminal or `/dev/null` was not.
+pub fn is_piped() -> bool {
     let kind = rustix::fs::fstat(io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::Socket | FileType::RegularFile))
 }

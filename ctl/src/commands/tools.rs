@@ -2,7 +2,8 @@
 
 use nano_protocol::id::SessionRef;
 use nano_protocol::method::{SessionPrompts, SessionTools};
-use nano_protocol::session::{SessionParams, SessionTools as List};
+use nano_protocol::session::{SessionParams, SessionPrompts as Parts, SessionTools as List};
+use nano_protocol::tool::Prompt;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -22,6 +23,11 @@ pub struct Tools {
 
 /// Which session's prompts.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  nanoctl prompts web
+  nanoctl prompts web --assembled > prompt.md
+
+With --assembled the text alone goes to stdout; which lines came from where goes to stderr (not with -q).")]
 pub struct Prompts {
     /// The session: id, prefix of the id or name
     #[arg(value_name = "SESSION")]
@@ -52,7 +58,11 @@ pub fn prompts(context: &Context, args: Prompts) -> Result<(), Failure> {
     let params = SessionParams { session: SessionRef(args.session) };
     context.show::<SessionPrompts>(&params, |output, list| {
         if args.assembled {
-            return output.answer(&list.assembled);
+            output.answer(&list.assembled)?;
+            for line in origins(&list) {
+                output.note(&line);
+            }
+            return Ok(());
         }
         for prompt in &list.prompts {
             output.answer(&format!("== {} ({})", prompt.name, prompt.source))?;
@@ -60,6 +70,19 @@ pub fn prompts(context: &Context, args: Prompts) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Returns which lines of the assembled text each part is; parts stand there in order.
+fn origins(list: &Parts) -> Vec<String> {
+    let line_at = |at: usize| 1 + list.assembled.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let mut end = 0;
+    let origin = |part: &Prompt| {
+        let start = end + list.assembled.get(end..)?.find(&part.text)?;
+        end = start + part.text.len();
+        let last = end.saturating_sub(1).max(start);
+        Some(format!("lines {}-{}: {} ({})", line_at(start), line_at(last), part.name, part.source))
+    };
+    list.prompts.iter().filter_map(origin).collect()
 }
 
 fn headline(list: &List) -> String {

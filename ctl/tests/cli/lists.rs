@@ -119,11 +119,28 @@ fn catalogs() {
 
 #[test]
 fn prompts_in_parts_or_exactly() {
-    let prompts = json!({"session": "s", "booted": false, "exact": false, "prompts": [{"name": "persona", "source": "agent", "text": "Be kind."}], "assembled": "Be kind.\n\nTools: none"});
-    let (out, _) = check("prompts s", "session.prompts", &json!({"session": "s"}), &prompts);
-    assert_eq!(out, "== persona (agent)\nBe kind.\n");
-    let (out, _) = check("prompts s --assembled", "session.prompts", &json!({"session": "s"}), &prompts);
-    assert_eq!(out, "Be kind.\n\nTools: none\n");
+    let part = |name: &str, source: &str, text: &str| json!({"name": name, "source": source, "text": text});
+    let parts = [
+        part("persona", "agent", "Be kind."),
+        part("box\nfiles", "booter:local", "Tools:\n\n- x\n"),
+        part("tools", "core", "Tools:\nnone"),
+    ];
+    let all = "Be kind.\n\nTools:\n\n- x\n\n\nTools:\nnone";
+    let prompts = json!({"session": "s", "booted": false, "exact": false, "prompts": parts, "assembled": all});
+    let params = json!({"session": "s"});
+    let (out, err) = check("prompts s", "session.prompts", &params, &prompts);
+    let shown =
+        "== persona (agent)\nBe kind.\n== box\nfiles (booter:local)\nTools:\n\n- x\n== tools (core)\nTools:\nnone\n";
+    assert_eq!((out.as_str(), err.as_str()), (shown, ""));
+    let (out, err) = check("prompts s --assembled", "session.prompts", &params, &prompts);
+    assert_eq!(out, format!("{all}\n"));
+    insta::assert_snapshot!(err, @r"
+    lines 1-1: persona (agent)
+    lines 3-5: box\nfiles (booter:local)
+    lines 8-9: tools (core)
+    ");
+    let ran = nanoctl(&answering(&prompts), &["prompts", "s", "--assembled", "-q"]);
+    assert_eq!((ran.out, ran.err), (format!("{all}\n"), String::new()));
 }
 
 #[test]

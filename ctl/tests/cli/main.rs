@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod agents;
 mod autostart;
 mod errors;
 mod fake;
 mod lists;
 mod run;
 mod shell;
+mod skill_edit;
+mod skills;
 mod terminal;
 mod text;
+mod validate;
 mod wait;
 mod wire;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fake::{Fake, Say};
 use crate::run::{daemon, end};
 use crate::shell::Ran;
-use crate::wire::{added, event, task};
+use crate::wire::{added, event, skill, task};
 
 /// Runs `nanoctl ARGS` on a terminal; returns what came onto the screen, with line feeds alone.
 fn screen(fake: &Fake, args: &str, environment: &[(&str, &str)]) -> String {
@@ -77,6 +77,45 @@ fn tables_have_a_header_and_fit() {
     let lines: Vec<_> = screen.lines().collect();
     assert_eq!((lines.len(), lines[0]), (2, "ID     STATE    TEXT"), "{screen}");
     assert_eq!((lines[1].chars().count(), lines[1].chars().last()), (60, Some('…')), "{screen}");
+}
+
+#[test]
+fn lines_below_a_row_are_whole() {
+    let odd = json!({"description": "long ".repeat(100), "problems": [{"line": 2, "column": 7, "message": "word ".repeat(20)}]});
+    let list = json!({"skills": [skill("hello", &odd), skill("bye", &json!({}))]});
+    let fake = Fake::start(move |_, _| vec![Say::Result(list.clone())]);
+    let screen = screen(&fake, "skills list -v", &[]);
+    let lines: Vec<_> = screen.lines().collect();
+    assert_eq!(lines[0], "NAME   SOURCE  STATE      ABOUT");
+    assert_eq!((lines[1].chars().count(), lines[1].chars().last()), (60, Some('…')), "{screen}");
+    assert_eq!(lines[2], format!("    /k/hello/SKILL.md:2:7: {}", "word ".repeat(20)));
+    assert_eq!(lines[4..], ["    /k/bye/SKILL.md"]);
+}
+
+/// Edits the skill `hello` on a terminal; returns the text that was sent.
+fn edited(environment: &[(&str, &str)]) -> String {
+    let fake = Fake::start(|_, _| vec![Say::Result(skill("hello", &json!({})))]);
+    assert_eq!(screen(&fake, "skills edit hello", environment), "/k/hello/SKILL.md\n");
+    fake.asked("skill.update")[0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn without_a_choice_it_is_vi() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, word) in [("nano", "Grin"), ("vi", "Smirk")] {
+        let program = folder.path().join(name);
+        std::fs::write(&program, format!("#!/bin/sh\nsed -i s/Smile/{word}/ \"$1\"\n")).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let text = edited(&[("PATH", &path), ("EDITOR", " ")]);
+    assert!(text.contains("Smirk"), "{text}");
+}
+
+#[test]
+fn ctrl_c_in_the_editor_is_the_editors() {
+    let text = edited(&[("EDITOR", "trap '' INT QUIT; kill -INT 0; kill -QUIT 0; sed -i s/Smile/Grin/")]);
+    assert!(text.contains("Grin"), "{text}");
 }
 
 #[test]

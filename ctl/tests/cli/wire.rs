@@ -45,3 +45,30 @@ pub fn added(seq: u64, role: &str, content: &str) -> Value {
     let message = json!({"id": "msg_1", "seq": seq, "task": "tsk_1", "role": role, "content": content, "at": AT});
     event(seq, "message.added", &json!({"message": message}))
 }
+
+/// Returns a profile that was made over RPC.
+pub fn agent(name: &str) -> Value {
+    json!({
+        "name": name, "model": null, "system_prompt": "Be\nkind.", "booter": "local", "level": "read-only",
+        "tool_mode": "core", "tools": [], "skills": ["git"], "max_turns": 5, "timeout_ms": 60000,
+        "exec_timeout_ms": 30000, "exec_timeout_max_ms": 600_000, "enable_exec": false, "enable_steering": true,
+        "enable_followup": false, "restrict_to_workspace": true, "resume": "auto", "budget": 0.5, "source": "config",
+        "note": "hides a stored profile of the same name"
+    })
+}
+
+/// Returns a skill as `skill.get` has it; lists ignore what they do not know.
+pub fn skill(name: &str, more: &Value) -> Value {
+    let mut skill = json!({
+        "name": name, "description": "Says hello.", "path": format!("/k/{name}/SKILL.md"), "source": "config",
+        "always_load": false, "valid": true, "problems": [], "body": "Wave.\nSmile.", "metadata": {}, "files": [],
+        "text": document(name), "digest": "d1"
+    });
+    skill.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    skill
+}
+
+/// Returns a plain SKILL.md.
+pub fn document(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: Says hello.\n---\n\nWave.\nSmile.\n")
+}

@@ -140,7 +140,7 @@ params! {
 
     /// Parameters of `agent.create`: what is absent has its default.
     pub struct AgentCreateParams {
-        /// Its name, 1 to 64 of A-Z, a-z, 0-9, dot, underscore and dash.
+        /// Its name: 1 to 64 of `A-Za-z0-9._-`.
         pub name: String,
         /// The model's name in the config.
         pub model: Option<String>,

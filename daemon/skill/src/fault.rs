@@ -31,7 +31,15 @@ impl Fault {
         if let ErrorKind::UnexpectedCharacter { character } = error.kind() {
             return Self::character(*character, place, text);
         }
-        Self::new(place, words(error.kind()).map_or_else(|| error.info().to_string(), str::to_owned))
+        if matches!(
+            error.kind(),
+            ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation
+        ) {
+            let line = text.lines().nth(place.0).unwrap_or_default();
+            let column = line.chars().position(|part| part == '\t').unwrap_or(place.1);
+            return Self::new((place.0, column), "a TAB where YAML wants spaces");
+        }
+        Self::new(place, words(error.kind()).map_or_else(|| error.info(), str::to_owned))
     }
 
     /// The parser names the place where the scalar begins, not that of the character.
@@ -64,9 +72,7 @@ fn words(kind: &ErrorKind) -> Option<&'static str> {
         K::MissingLowSurrogate | K::UnpairedLowSurrogate | K::InvalidLowSurrogate | K::InvalidLowSurrogateHexEscape => {
             "half a character (`\\uD800` to `\\uDFFF`) in double quotes"
         }
-        K::TabNotAllowed | K::TabInBlockIndentation | K::TabInIndentation | K::TabAtBlockScalarStart => {
-            "a TAB where YAML wants spaces"
-        }
+        K::TabAtBlockScalarStart => "a TAB where YAML wants spaces",
         K::InvalidBlockScalarHeader => "text after `|` or `>`",
         K::RecursionLimitExceeded => "lists and maps lie too deep in each other",
         K::UnclosedFlowCollection { .. }
@@ -74,7 +80,10 @@ fn words(kind: &ErrorKind) -> Option<&'static str> {
         | K::MisplacedFlowCollectionEnd
         | K::UnexpectedEofFlowSequence
         | K::UnexpectedEofFlowMapping => "a bracket or brace without its counterpart",
-        K::InvalidIndentation | K::InvalidBlockScalarIndent | K::ExpectedBlockMappingKey => "wrong indentation",
+        K::InvalidIndentation => "text after a closing bracket, or wrong indentation",
+        K::InvalidBlockScalarIndent | K::ExpectedBlockMappingKey => "wrong indentation",
+        K::MappingKeyNotAllowed => "`? ` at the beginning of a value that is not quoted",
+        K::UnexpectedEofBlockMapping => "a sign that cannot begin a value that is not quoted",
         K::BlockSequenceEntryNotAllowed => "`- ` where no list can begin",
         _ => return None,
     })

@@ -2,7 +2,7 @@
 
 use crate::key;
 use crate::problems::{At, Problems};
-use crate::source::{Line, lines};
+use crate::source::{BOM, Line, lines};
 
 /// A document, cut.
 #[derive(Debug)]
@@ -41,7 +41,8 @@ pub fn cut(text: &str) -> Option<Cut<'_>> {
 /// Reads a line as the opening fence.
 fn open(line: Line<'_>, number: usize, end: usize) -> Option<Cut<'_>> {
     let after = line.text.trim_start().strip_prefix("---")?.trim_start_matches('-');
-    let is_fence = after.is_empty() || after.starts_with(char::is_whitespace) || key::leading(after).is_some();
+    let is_blank = |part: char| part.is_whitespace() || matches!(part, BOM | '#');
+    let is_fence = after.is_empty() || after.starts_with(is_blank) || key::leading(after).is_some();
     let text = after.trim_start();
     let before = line.text.len() - text.len();
     let first = (!text.is_empty()).then_some(Line { start: line.start + before, text });
@@ -52,12 +53,12 @@ fn open(line: Line<'_>, number: usize, end: usize) -> Option<Cut<'_>> {
         lines: first.into_iter().collect(),
         body: end,
         unclosed: false,
-        opening: line.text.trim_end(),
+        opening: line.text,
         closing: None,
     })
 }
 
-impl<'a> Cut<'a> {
+impl Cut<'_> {
     /// The front matter, its lines ended by LF.
     pub fn text(&self) -> String {
         self.lines.iter().flat_map(|line| [line.text, "\n"]).collect()
@@ -74,19 +75,24 @@ impl<'a> Cut<'a> {
     }
 
     /// The same front matter without the body, if what seemed its closing fence is a rule in a body that was never
-    /// fenced off: then prose comes before it, and no key after the prose.
-    pub fn without_prose(&self) -> Option<Self> {
+    /// fenced off: then prose comes before it, no key after the prose, and no title after the rule.
+    pub fn without_prose(&self, text: &str) -> Option<Self> {
         let texts = || self.lines.iter().map(|line| line.text);
         let is_matter = |line: &str| looks_like_matter(line) || line.starts_with(['"', '\'', ']', '}']);
-        let blank = texts().position(|line| line.trim().is_empty())?;
+        let start = texts().position(|line| !line.trim().is_empty())?;
+        let blank = start + texts().skip(start).position(|line| line.trim().is_empty())?;
         let prose = blank + texts().skip(blank).position(|line| !line.trim().is_empty() && !is_matter(line))?;
         let has_key = texts().skip(prose).take_while(|line| !line.starts_with("```")).any(is_lower_key);
-        (self.closing.is_some() && !has_key).then(|| self.shortened(self.leading()))
+        let is_title = |line: &str| line.starts_with("# ");
+        let is_body = is_title(text.get(self.body..)?.trim_start()) && !texts().skip(blank).any(is_title);
+        (self.closing.is_some() && !has_key && !is_body).then(|| self.shortened(self.leading()))
     }
 
-    /// How many lines look like front matter, from the first; comments at the end are headings of the body.
+    /// How many lines look like front matter, from the first that is not blank; comments at the end are headings of the
+    /// body.
     fn leading(&self) -> usize {
-        let looks = self.lines.iter().take_while(|line| looks_like_matter(line.text)).count();
+        let blank = self.lines.iter().take_while(|line| line.text.trim().is_empty()).count();
+        let looks = blank + self.lines[blank..].iter().take_while(|line| looks_like_matter(line.text)).count();
         let headings = self.lines[..looks].iter().rev().take_while(|line| line.text.starts_with('#')).count();
         looks - headings
     }
@@ -122,9 +128,12 @@ impl<'a> Cut<'a> {
                 "text on the line of the opening fence; put it on a line of its own",
             );
         }
+        if self.opening.contains('\t') {
+            problems.add(self.start(), "a TAB on the line of the opening fence: strict readers refuse it");
+        }
         match self.closing {
             Some((line, "...")) => {
-                problems.add((line, 1), "the front matter is closed by `...`; other readers want `---`")
+                problems.add((line, 1), "the front matter is closed by `...`; other readers want `---`");
             }
             None => problems.add(self.start(), "the front matter is never closed; add a line `---` below it"),
             Some(_) => {}

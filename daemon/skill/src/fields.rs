@@ -31,7 +31,8 @@ impl<'a> Fields<'a> {
     pub fn name(&mut self, folder: &str) -> String {
         let folder = name::normal(folder);
         let Some((place, text)) = self.text("name").map(|(place, text)| (place, name::normal(&text))) else {
-            self.problems.add(self.cut.start(), format!("no name; it is called {folder:?} after its folder"));
+            let at = self.key_place("name");
+            self.problems.add(at, format!("no name; it is called {folder:?} after its folder"));
             return folder;
         };
         if text.is_empty() {
@@ -50,8 +51,10 @@ impl<'a> Fields<'a> {
     /// Returns the description, or why there is none.
     pub fn description(&mut self) -> Result<String, (At, &'static str)> {
         let Some((place, text)) = self.text("description") else {
-            let key = self.entry("description").map_or(self.cut.start(), |(key, _)| self.cut.at(key.start));
-            return Err((key, "no description: add a line `description: …` to the front matter"));
+            return Err((
+                self.key_place("description"),
+                "no description: add a line `description: …` to the front matter",
+            ));
         };
         let description = collapsed(&text);
         if description.is_empty() {
@@ -97,6 +100,11 @@ impl<'a> Fields<'a> {
         self.problems.add(self.cut.at(place), message);
     }
 
+    /// The place of a key; of the front matter where it is not.
+    fn key_place(&self, key: &str) -> At {
+        self.entry(key).map_or(self.cut.start(), |(key, _)| self.cut.at(key.start))
+    }
+
     /// The entry of `key`; else one whose key was meant to be that.
     fn entry(&self, key: &str) -> Option<&'a Entry> {
         let entries = &self.front.entries;
@@ -129,7 +137,8 @@ impl<'a> Fields<'a> {
     fn is_commented(&self, value: &Node) -> bool {
         let (line, column) = value.end;
         let rest: Option<String> = self.cut.lines.get(line).map(|line| line.text.chars().skip(column).collect());
-        rest.is_some_and(|rest| rest.trim_start().starts_with('#'))
+        // Nothing stands at the colon, by the parser.
+        rest.is_some_and(|rest| rest.trim_start_matches(':').trim_start().starts_with('#'))
     }
 
     /// Text as it is; what is in brackets with its brackets.
@@ -149,7 +158,11 @@ impl<'a> Fields<'a> {
 
     fn unknown(&mut self, place: Place, key: &str) {
         let shown: String = key.chars().take(64).collect();
+        let is_there = |meant: &str| self.front.entries.iter().any(|(key, _)| key.text() == meant);
         match key::meant(key) {
+            Some(meant) if is_there(meant) => {
+                self.add(place, format!("the key {shown:?} is left out; `{meant}` counts"));
+            }
             Some(meant) => self.add(place, format!("the key {shown:?} is read as `{meant}`: write it so")),
             None => self.add(place, format!("the key {shown:?} is not of the format; put it under `metadata`")),
         }
@@ -168,7 +181,9 @@ impl<'a> Fields<'a> {
 
     fn metadata(&mut self, value: &Node) {
         let What::Map { entries, .. } = &value.what else {
-            if !value.is_null() {
+            if json(value).is_some() {
+                self.add(value.start, "metadata is JSON in a text; it was read as a map");
+            } else if !value.is_null() {
                 self.add(value.start, "metadata must be a map of keys and texts");
             }
             return;

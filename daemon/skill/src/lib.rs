@@ -1,10 +1,8 @@
 //! The SKILL.md document: read leniently, judged exactly, rewritten carefully. Pure: bytes in, a verdict out.
 //!
 //! Everything that can be loaded is loaded, and every leniency is a [`Problem`] with its place; nothing is silent.
-//! A document goes through [`source`] (text), `fence` (front matter and body), `yaml` or else `repair` (a tree of what is
+//! A document goes through `source` (text), `fence` (front matter and body), `yaml` or else `repair` (a tree of what is
 //! written), and `fields` (what it means). Work and memory are bounded by the size of the file, whatever is in it.
-//!
-//! [`source`]: self
 
 mod fault;
 mod fence;
@@ -33,6 +31,7 @@ pub const MAX_FILE: u64 = 1024 * 1024;
 pub const MAX_FRONT_MATTER: usize = 64 * 1024;
 
 /// A SKILL.md as it was read.
+#[expect(clippy::struct_excessive_bools, reason = "four answers that have nothing to do with each other")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Its name, normalised (NFKC, trimmed); that of its folder where it has none.

@@ -111,7 +111,9 @@ fn scalar(text: &str) -> Value {
         "false" | "False" | "FALSE" => return Value::Bool(false),
         _ => {}
     }
-    let number = text.parse::<Number>().ok().filter(|number| number.to_string() == text);
+    // Not by serde_json: it reads the last digit of some fractions wrong.
+    let whole = || text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok();
+    let number = whole().or_else(|| Number::from_f64(text.parse().ok()?)).filter(|number| number.to_string() == text);
     number.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }
 

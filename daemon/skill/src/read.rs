@@ -37,7 +37,7 @@ fn without(source: &Source<'_>, folder: &str, mut problems: Problems) -> Documen
 }
 
 fn with_front_matter(source: &Source<'_>, cut: Cut<'_>, folder: &str, mut problems: Problems) -> Document {
-    let (cut, front) = parsed(cut);
+    let (cut, front) = parsed(cut, &source.text);
     let body = source.text.get(cut.body..).unwrap_or_default();
     cut.report(&mut problems);
     let mut reason = bad_bytes(source, cut.body, &mut problems);
@@ -72,9 +72,9 @@ fn with_front_matter(source: &Source<'_>, cut: Cut<'_>, folder: &str, mut proble
 }
 
 /// Parses the front matter. If it is none, then perhaps because a rule in the body was taken for its end.
-fn parsed(cut: Cut<'_>) -> (Cut<'_>, Result<Front, Fault>) {
+fn parsed<'a>(cut: Cut<'a>, text: &str) -> (Cut<'a>, Result<Front, Fault>) {
     let front = parse(&cut);
-    match front.is_err().then(|| cut.without_prose()).flatten() {
+    match front.is_err().then(|| cut.without_prose(text)).flatten() {
         Some(shorter) => {
             let front = parse(&shorter);
             (shorter, front)

@@ -44,18 +44,19 @@ pub fn read(cut: &Cut<'_>, fault: &Fault, problems: &mut Problems) -> Front {
     let lines: Vec<&str> = cut.lines.iter().map(|line| line.text).collect();
     let chunks = chunks(&lines);
     let mut front = Front::default();
-    let mut is_explained = false;
+    let mut repairs = Vec::new();
     for chunk in &chunks {
-        if let Some(repair) = read_chunk(*chunk, &lines, &mut front) {
-            problems.add(cut.at(repair.place), repair.message);
-            is_explained = true;
-        }
+        read_chunk(*chunk, &lines, &mut front, &mut repairs);
+    }
+    let is_explained = !repairs.is_empty();
+    for repair in repairs {
+        problems.add(cut.at(repair.place), repair.message);
     }
     let before = chunks.first().map_or(lines.len(), |chunk| chunk.first);
-    let is_stray = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let is_stray = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     if chunks.is_empty() {
         problems.add(cut.at(fault.place), format!("the front matter is not YAML that can be used: {}", fault.message));
-    } else if let Some(line) = lines[..before].iter().position(|line| is_stray(&line)) {
+    } else if let Some(line) = lines[..before].iter().copied().position(is_stray) {
         problems.add(cut.at((line, 0)), "text before the first `key:` is left out");
     } else if !is_explained {
         problems.add(cut.at(fault.place), format!("{}; each key was read alone", fault.message));
@@ -64,22 +65,48 @@ pub fn read(cut: &Cut<'_>, fault: &Fault, problems: &mut Problems) -> Front {
     front
 }
 
-/// Adds the chunk's entry; returns what had to be done for it.
-fn read_chunk(chunk: Chunk<'_>, lines: &[&str], front: &mut Front) -> Option<Oddity> {
+/// Adds the chunk's entry, and what had to be done for it.
+fn read_chunk(chunk: Chunk<'_>, lines: &[&str], front: &mut Front, repairs: &mut Vec<Oddity>) {
     let own = &lines[chunk.first..chunk.end];
     let fault = match alone(own, chunk.first, front) {
-        Ok(()) => return None,
-        Err(fault) => fault,
+        Ok(()) => return,
+        Err(fault) => plainer(fault, own[0], chunk),
     };
     let spaced: Vec<String> = own.iter().map(|line| spaced(line)).collect();
     let is_tabbed = spaced.iter().zip(own).any(|(spaced, line)| spaced != line);
     if is_tabbed && alone(&spaced, chunk.first, front).is_ok() {
-        return Some(Oddity { place: fault.place, message: format!("{}; read as two spaces", fault.message) });
+        repairs.push(Oddity { place: fault.place, message: format!("{}; read as two spaces", fault.message) });
+    } else if let Some(map) = inner(chunk, lines, repairs) {
+        front.entries.push(entry(chunk, lines, map));
+    } else {
+        let text = salvage(own, chunk.value);
+        repairs.push(Oddity { place: fault.place, message: repaired(&fault, chunk.key, &text) });
+        front.entries.push(entry(chunk, lines, What::Text { text, plain: false }));
     }
-    let text = salvage(own, chunk.value);
-    let message = repaired(&fault, chunk.key, &text);
-    front.entries.push(entry(chunk, lines, text));
-    Some(Oddity { place: fault.place, message })
+}
+
+/// Reads metadata, a map by its meaning, key by key as well; what lies deeper in it is text.
+fn inner(chunk: Chunk<'_>, lines: &[&str], repairs: &mut Vec<Oddity>) -> Option<What> {
+    let (first, end) = (chunk.first + 1, chunk.end);
+    let line = lines[chunk.first];
+    // At the top alone: a file must not choose how often its lines are read.
+    let is_map = chunk.key == "metadata" && !line.starts_with([' ', '\t']) && line[chunk.value..].trim().is_empty();
+    let is_deeper = lines.get(first).is_some_and(|line| line.starts_with(' ') && key::leading(line).is_some());
+    if !is_map || !is_deeper {
+        return None;
+    }
+    let mut front = Front::default();
+    for inner in chunks(&lines[first..end]) {
+        read_chunk(Chunk { first: first + inner.first, end: first + inner.end, ..inner }, lines, &mut front, repairs);
+    }
+    Some(What::Map { entries: unique(front.entries, repairs), flow: false })
+}
+
+/// A key without a space behind its colon is none to YAML, which then says something else.
+fn plainer(fault: Fault, line: &str, chunk: Chunk<'_>) -> Fault {
+    let is_tight = line[chunk.value..].starts_with(|part: char| !part.is_whitespace());
+    let place = (chunk.first, line[..chunk.value].chars().count());
+    if is_tight { Fault::new(place, "no space after the colon") } else { fault }
 }
 
 /// Parses the lines of one chunk into `front`.
@@ -98,15 +125,12 @@ fn spaced(line: &str) -> String {
     indent.replace('\t', "  ") + text
 }
 
-fn entry(chunk: Chunk<'_>, lines: &[&str], text: String) -> (Node, Node) {
+fn entry(chunk: Chunk<'_>, lines: &[&str], what: What) -> (Node, Node) {
     let column = |offset: usize| lines[chunk.first][..offset].chars().count();
     let key_column = column(lines[chunk.first].len() - lines[chunk.first].trim_start().len());
-    let node = |column, text, end| {
-        let start = (chunk.first, column);
-        Node { start, end, what: What::Text { text, plain: false } }
-    };
-    let key = node(key_column, chunk.key.to_owned(), (chunk.first, key_column));
-    (key, node(column(chunk.value), text, (chunk.end, 0)))
+    let node = |column, what| Node { start: (chunk.first, column), end: (chunk.end, 0), what };
+    let key = What::Text { text: chunk.key.to_owned(), plain: false };
+    (node(key_column, key), node(column(chunk.value), what))
 }
 
 fn repaired(fault: &Fault, key: &str, text: &str) -> String {

@@ -13,9 +13,7 @@ pub fn text(text: &str) -> String {
 
 /// Writes the entries of a map, a line each or more, `indent` deep.
 pub fn entries(map: &Object, indent: usize) -> String {
-    map.iter()
-        .map(|(key, value)| format!("{}{}{}", pad(indent), head(key, indent), self::value(value, indent)))
-        .collect()
+    map.iter().flat_map(|(key, value)| [pad(indent), head(key, indent), self::value(value, indent)]).collect()
 }
 
 fn head(key: &str, indent: usize) -> String {
@@ -75,7 +73,7 @@ fn quoted(text: &str) -> String {
             '\r' => written.push_str("\\r"),
             '\t' => written.push_str("\\t"),
             '-' if written.ends_with("--") => written.push_str("\\u002d"),
-            part if is_refused(part) => written.push_str(&format!("\\u{:04x}", u32::from(part))),
+            part if is_refused(part) => written.extend(format!("\\u{:04x}", u32::from(part)).chars()),
             part => written.push(part),
         }
     }

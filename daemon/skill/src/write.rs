@@ -11,6 +11,8 @@ use crate::repair::{Chunk, chunks};
 use crate::source::{BOM, Line, with_line_feeds};
 use crate::{Document, key, scalar, yaml};
 
+const CANNOT: &str = "the front matter is not written so that it can be changed here; give the whole text";
+
 /// Writes a new document. `metadata` is further front matter, key by key; `name` and `description` in it are left out.
 pub fn compose(name: &str, description: &str, metadata: &Object, body: &str) -> String {
     let mut more = metadata.clone();
@@ -66,19 +68,24 @@ fn with_description(text: &str, description: &str) -> Result<String, Problem> {
         let (from, to) = value_range(&cut, chunk);
         return Ok(format!("{} {scalar}{}", &text[..from], &text[to..]));
     }
+    if Document::read(text.as_bytes(), "").metadata.contains_key("description") {
+        return Err(problem(cut.start(), CANNOT));
+    }
     let name = all.iter().find(|chunk| chunk.key == "name").or(all.first());
     let chunk =
         name.ok_or_else(|| problem(cut.start(), "there is no `key: value` line to put the description below"))?;
-    let (_, to) = value_range(&cut, *chunk);
+    let to = last_line_end(&cut.lines[chunk.first..chunk.end]);
     let first = lines[chunk.first];
-    let indent = if chunk.first == 0 { "" } else { &first[..first.len() - first.trim_start().len()] };
+    let indent = &first[..first.len() - first.trim_start().len()];
     Ok(format!("{}{}{indent}description: {scalar}{}", &text[..to], line_end(text), &text[to..]))
 }
 
 /// From after the colon to the end of the value. Comments behind and below it are not its own.
 fn value_range(cut: &Cut<'_>, chunk: Chunk<'_>) -> (usize, usize) {
     let from = cut.lines[chunk.first].start + chunk.value;
-    (from, exact_end(cut, chunk).unwrap_or_else(|| last_line_end(&cut.lines[chunk.first..chunk.end])))
+    let end = exact_end(cut, chunk).unwrap_or_else(|| last_line_end(&cut.lines[chunk.first..chunk.end]));
+    // Nothing stands at the colon, by the parser.
+    (from, end.max(from))
 }
 
 /// Where YAML says that the value ends; blocks end with their last line.
@@ -125,5 +132,5 @@ fn verified(old: &str, new: &str, description: Option<&str>, body: Option<&str>)
     if is_same && after.description == wanted && after.body == wanted_body {
         return Ok(());
     }
-    Err(problem((1, 1), "the front matter is not written so that it can be changed here; give the whole text"))
+    Err(problem((1, 1), CANNOT))
 }

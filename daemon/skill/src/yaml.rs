@@ -32,9 +32,9 @@ pub fn parse(text: &str, line: usize) -> Result<Front, Fault> {
         builder.take(event, span)?;
     }
     let Builder { root, mut odd, strict, quoted, .. } = builder;
-    let tabs = strict::tabs(text, &quoted).into_iter();
-    let tabs = tabs.map(|odd| Oddity { place: (odd.place.0 + line, odd.place.1), ..odd });
-    odd.extend(strict::once_per_line(strict.into_iter().chain(tabs).collect()));
+    let signs = strict::tabs(text, &quoted).into_iter().chain(strict::signs(text));
+    let signs = signs.map(|odd| Oddity { place: (odd.place.0 + line, odd.place.1), ..odd });
+    odd.extend(strict::once_per_line(strict.into_iter().chain(signs).collect()));
     match root {
         Some(Node { what: What::Map { entries, .. }, .. }) => Ok(Front { entries, odd }),
         Some(node) if !node.is_null() => Err(Fault::new(node.start, "it is not a map of `key: value` lines")),

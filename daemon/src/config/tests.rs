@@ -199,6 +199,8 @@ fn problems_name_file_line_and_key() {
         ("[agents.a]\ntool_mode = \"\"", "2: tool_mode is not valid: `` is none of core, readonly, all"),
         ("[agents.a]\nresume = \"yes\"", "2: resume is not valid: `yes` is none of auto, ask, never"),
         ("[agents.a]\nbooter = \"lokal\"", "2: booter \"lokal\" is unknown; did you mean \"local\"?"),
+        ("[agents.a]\nbudget = 0", "2: budget must be more than 0"),
+        ("[agents.a]\nskills = [\"git\", \" \"]", "2: skills holds an empty name"),
         ("[agents.a]\nmax_turns = 0", "2: max_turns must be a whole number from 1 to 4294967295"),
         ("[agents.a]\nmax_turns = 4294967296", "2: max_turns must be a whole number from 1 to 4294967295"),
         ("[agents.a]\nexec_timeout = \"1h\"", "2: exec_timeout is above exec_timeout_max; raise that too"),

@@ -47,11 +47,15 @@ fn refusal(why: &EditError) -> RpcError {
         EditError::Invalid(_) => ErrorKind::InvalidParams,
         EditError::Gone(_) => ErrorKind::NotFound,
         EditError::Conflict(_) => ErrorKind::Conflict,
-        EditError::Denied(_) => ErrorKind::Denied,
+        EditError::Denied(..) => ErrorKind::Denied,
         EditError::Path(_) => ErrorKind::Unavailable,
     };
     let error = RpcError::new(kind, why.to_string());
-    if kind == ErrorKind::NotFound { error.hint("nanoctl skills list shows what there is") } else { error }
+    match why {
+        EditError::Gone(_) => error.hint("nanoctl skills list shows what there is"),
+        EditError::Denied(_, hint) => error.hint(*hint),
+        _ => error,
+    }
 }
 
 /// Does file work beside the event loop.

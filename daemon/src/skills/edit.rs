@@ -25,9 +25,9 @@ pub enum EditError {
     /// Somebody was there before.
     #[error("{0}")]
     Conflict(String),
-    /// It may not be written.
+    /// It may not be written, and what to do instead.
     #[error("{0}")]
-    Denied(String),
+    Denied(String, &'static str),
     /// The system failed.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -86,7 +86,11 @@ impl Library {
             }
         }
         let none = "there is no folder for skills; name one in skills.paths".to_owned();
-        Err(EditError::Denied(if refused.is_empty() { none } else { refused.join("; ") }))
+        let why = if refused.is_empty() { none } else { refused.join("; ") };
+        Err(EditError::Denied(
+            why,
+            "name a folder that can be written in skills.paths, or make it in a session's workspace",
+        ))
     }
 
     /// Changes a skill, if its file still has `digest`.
@@ -176,8 +180,8 @@ pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill
 fn editable<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill), EditError> {
     let (root, skill) = find(shelves, name)?;
     if skill.source == Source::Shipped {
-        let why = format!("{name} is shipped with nanod and stays as it is; a new one of the same name hides it");
-        return Err(EditError::Denied(why));
+        let why = format!("{name} is shipped with nanod and stays as it is");
+        return Err(EditError::Denied(why, "make one of the same name: it hides the shipped one"));
     }
     Ok((root, skill))
 }
