@@ -60,10 +60,8 @@ impl Stamp {
 
 /// What came of reading a file.
 pub enum Reading {
-    /// It is as it was.
-    Same,
-    /// Somebody is writing it.
-    Busy,
+    /// It is as it was, or somebody is writing it: what was read before counts.
+    Before,
     /// What it says, or why it says nothing.
     Read(Box<Document>, Option<Stamp>),
 }
@@ -78,11 +76,8 @@ pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -
         }
     };
     let stamp = rustix::fs::fstat(&file).ok().map(|stat| Stamp::new(&stat));
-    if stamp.is_some() && stamp == known {
-        return Reading::Same;
-    }
-    if is_busy(&file, stamp) {
-        return Reading::Busy;
+    if stamp.is_some_and(|stamp| known == Some(stamp)) || is_busy(&file, stamp) {
+        return Reading::Before;
     }
     let stamp = stamp.map(Stamp::unless_racy);
     let mut bytes = Vec::new();

@@ -236,8 +236,7 @@ impl<'a> Walk<'a> {
         }
         let old = self.old.get(path).copied();
         let skill = match file::read(self.ground, path, name, old.and_then(|old| old.stamp)) {
-            Reading::Same => old.cloned(),
-            Reading::Busy => old.cloned(),
+            Reading::Before => old.cloned(),
             Reading::Read(mut document, stamp) => {
                 document.problems.extend(odd);
                 let (path, source) = (path.to_owned(), self.shelf.root.source);

@@ -15,7 +15,7 @@ pub fn word<T>(result: &Result<T, EditError>) -> &'static str {
         Err(EditError::Invalid(_)) => "invalid",
         Err(EditError::Gone(_)) => "gone",
         Err(EditError::Conflict(_)) => "conflict",
-        Err(EditError::Denied(_)) => "denied",
+        Err(EditError::Denied(..)) => "denied",
         Err(EditError::Path(_)) => "path",
     }
 }
@@ -108,14 +108,16 @@ fn the_first_place_that_can_be_written_gets_it() {
     world.create("a").unwrap();
     assert!(world.path("user/a/SKILL.md").exists());
     let nowhere = World::new();
-    ["config", "user", "system"].iter().for_each(|place| nowhere.write(place, "in the way"));
+    for place in ["config", "user", "system"] {
+        nowhere.write(place, "in the way");
+    }
     let why = nowhere.create("a").unwrap_err();
-    assert!(matches!(&why, EditError::Denied(_)), "{why:?}");
+    assert!(matches!(&why, EditError::Denied(..)), "{why:?}");
     for place in ["config", "user", "system"] {
         assert!(why.to_string().contains(&nowhere.path(place).display().to_string()), "{why}");
     }
     let none = World::with(|_, places| *places = nanod::skills::library::Places::default());
-    assert!(matches!(none.create("a"), Err(EditError::Denied(why)) if why.contains("skills.paths")));
+    assert!(matches!(none.create("a"), Err(EditError::Denied(why, _)) if why.contains("skills.paths")));
 }
 
 #[test]

@@ -89,8 +89,10 @@ fn a_root_that_is_no_folder_says_so_or_is_not_there() {
 fn the_order_is_the_same_however_folders_were_filled() {
     let names: Vec<String> = (0..200).map(|n| format!("s{:03}", n * 77 % 200)).collect();
     let [one, other] = [World::new(), World::new()];
-    names.iter().for_each(|name| one.skill(&format!("user/{name}")));
-    names.iter().rev().for_each(|name| other.skill(&format!("user/{name}")));
+    for (name, eman) in names.iter().zip(names.iter().rev()) {
+        one.skill(&format!("user/{name}"));
+        other.skill(&format!("user/{eman}"));
+    }
     assert_eq!(one.names(), other.names());
     let prompt = |world: &World| world.offer().prompts().iter().map(|part| part.text.clone()).collect::<Vec<_>>();
     assert_eq!(prompt(&one), prompt(&other));

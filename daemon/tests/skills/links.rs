@@ -53,27 +53,31 @@ fn refused(target: &str, name: &str) {
     if good {
         world.skill(&format!("{SKILLS}/good"));
     }
-    let target = if target.starts_with('/') { world.path(&target[1..]) } else { target.into() };
+    let target = if target.starts_with("/proc") {
+        target.into()
+    } else {
+        target.replace("OUT", &world.path("outside").display().to_string())
+    };
     world.link(target, name);
     let rows = world.list();
     let bad: Vec<_> = rows.iter().filter(|row| !row.valid).collect();
     assert_eq!(rows.iter().filter(|row| row.valid).count(), usize::from(good), "{name}: {rows:?}");
     assert_eq!(bad.len(), 1, "{name}: {rows:?}");
     assert!(bad[0].problems[0].message.contains("outside the workspace"), "{name}: {rows:?}");
-    assert!(!serde_json::to_string(&rows).unwrap().contains("About it.\",\"path\":\"outside"), "{rows:?}");
+    assert_eq!(bad[0].description, "", "nothing of it is told");
     let offer = world.offer();
     assert!(offer.get("secret").is_none() && offer.get("note").is_none(), "{name}");
 }
 
 #[test]
 fn links_out_of_a_workspace_are_refused() {
-    refused("/outside/secret", "w/.agents/skills/x");
+    refused("OUT/secret", "w/.agents/skills/x");
     refused("../../../outside/secret", "w/.agents/skills/x");
-    refused("/outside", "w/.agents/skills/deep/x");
-    refused("/outside/secret/SKILL.md", "w/.agents/skills/x/SKILL.md");
+    refused("OUT", "w/.agents/skills/deep/x");
+    refused("OUT/secret/SKILL.md", "w/.agents/skills/x/SKILL.md");
     refused("../../../../outside/note.md", "w/.agents/skills/x/skill.md");
-    refused("/outside/note.md", "w/.agents/skills/note.md");
-    refused("/outside", "w/.agents/skills");
+    refused("OUT/note.md", "w/.agents/skills/note.md");
+    refused("OUT", "w/.agents/skills");
     refused("../outside", "w/.agents");
     refused("/proc/self/root/etc", "w/.agents/skills/x");
     refused("/proc/self/environ", "w/.agents/skills/x/SKILL.md");

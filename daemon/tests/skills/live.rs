@@ -15,11 +15,14 @@ fn world() -> World {
     world
 }
 
+/// What somebody does.
+type Step = fn(&World);
+
 #[test]
 fn each_change_is_seen_and_told_once() {
     let mut world = world();
     assert_eq!(world.news(), [""; 0], "what was there at first is no news");
-    let steps: &[(fn(&World), &[&str])] = &[
+    let steps: &[(Step, &[&str])] = &[
         (|world| world.write(FILE, text("a", "About a.", "two")), &["a changed"]),
         (|_| {}, &[]),
         (|world| world.skill("user/c"), &["c added"]),

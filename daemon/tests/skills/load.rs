@@ -22,7 +22,7 @@ async fn load(context: &ToolContext, name: &str) -> Result<String, String> {
     match tool().call(context, arguments.as_object().unwrap().clone()).await.unwrap() {
         ToolOutcome::Done(text) => Ok(text),
         ToolOutcome::Failed(why) => Err(why),
-        other => panic!("{other:?}"),
+        ToolOutcome::Stopped(why) => panic!("{why:?}"),
     }
 }
 
@@ -86,7 +86,8 @@ async fn names_as_models_write_them() {
 #[tokio::test]
 async fn names_that_the_filter_leaves_out_are_unknown() {
     let world = World::new();
-    ["git", "github"].iter().for_each(|name| world.skill(&format!("user/{name}")));
+    world.skill("user/git");
+    world.skill("user/github");
     let context = context(&world, Offer::new(&world.look(), Some(&["git".to_owned()]), false));
     let why = load(&context, "github").await.unwrap_err();
     assert_eq!(why, "there is no skill `github`; there is `git`");

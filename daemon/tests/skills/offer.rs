@@ -40,7 +40,9 @@ fn offer(world: &World, trusted: bool) -> Offer {
 #[test]
 fn a_filter_names_what_there_is() {
     let world = World::new();
-    ["git", "github", "gitlab"].iter().for_each(|name| world.skill(&format!("user/{name}")));
+    for name in ["git", "github", "gitlab"] {
+        world.skill(&format!("user/{name}"));
+    }
     let shelves = world.look();
     let names = |filter: &[&str]| filter.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (filter, expected) in [

@@ -11,7 +11,9 @@ const BROKEN: &str = "---\nname: a\n---\nNo description.\n";
 fn the_first_place_counts_and_the_others_say_so() {
     for first in 0..PLACES.len() {
         let world = World::new();
-        PLACES[first..].iter().for_each(|place| world.skill(place));
+        for place in &PLACES[first..] {
+            world.skill(place);
+        }
         assert_eq!(world.body("a").unwrap(), format!("Body of {}.", PLACES[first]));
         let rows: Vec<_> = world.list().into_iter().filter(|row| row.name == "a").collect();
         assert_eq!(rows.len(), PLACES.len() - first);
@@ -25,12 +27,14 @@ fn the_first_place_counts_and_the_others_say_so() {
 
 #[test]
 fn one_that_cannot_be_used_hides_none_that_can() {
-    for good in 0..PLACES.len() {
+    for good in PLACES {
         let world = World::new();
-        PLACES.iter().for_each(|place| world.write(&format!("{place}/SKILL.md"), BROKEN));
-        world.skill(PLACES[good]);
-        assert_eq!(world.body("a").unwrap(), format!("Body of {}.", PLACES[good]));
-        for bad in PLACES.iter().filter(|place| **place != PLACES[good]) {
+        for place in PLACES {
+            world.write(&format!("{place}/SKILL.md"), BROKEN);
+        }
+        world.skill(good);
+        assert_eq!(world.body("a").unwrap(), format!("Body of {good}."));
+        for bad in PLACES.iter().filter(|place| **place != good) {
             let row = world.row(&format!("{bad}/SKILL.md"));
             assert!(!row.valid && row.problems[0].message.starts_with("no description"), "{row:?}");
         }
