@@ -21,6 +21,7 @@ mod loop_check;
 mod loop_table;
 mod profile;
 mod sessions;
+mod skills;
 mod shutdown;
 mod steering;
 mod steering_file;
