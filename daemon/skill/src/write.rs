@@ -9,7 +9,7 @@ use crate::node::{Place, What};
 use crate::problems::problem;
 use crate::repair::{Chunk, chunks};
 use crate::source::{BOM, Line, with_line_feeds};
-use crate::{Document, key, scalar, yaml};
+use crate::{Document, MAX_FILE, key, scalar, yaml};
 
 /// Writes a new document. `metadata` is further front matter, key by key; `name` and `description` in it are left out.
 pub fn compose(name: &str, description: &str, metadata: &Object, body: &str) -> String {
@@ -33,6 +33,9 @@ pub fn rewrite(text: &str, description: Option<&str>, body: Option<&str>) -> Res
         new = with_description(&new, &collapsed(description))?;
     }
     let new = format!("{mark}{new}");
+    if new.len() as u64 > MAX_FILE {
+        return Err(problem((1, 1), format!("the file would be larger than {MAX_FILE} bytes")));
+    }
     verified(text, &new, description, body)?;
     Ok(new)
 }

@@ -19,7 +19,7 @@ fn folder(root: &Path, name: &str) -> std::path::PathBuf {
 }
 
 /// Fills a folder of skills with everything that is bad, and one good skill.
-fn litter(root: &Path) {
+fn litter(root: &Path, piles: usize) {
     let pipe = folder(root, "a-pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).expect("a pipe");
     let socket = folder(root, "a-socket");
@@ -35,16 +35,18 @@ fn litter(root: &Path) {
     File::create(folder(root, "a-gigabyte")).and_then(|file| file.set_len(1 << 30)).expect("a file");
     fs::write(folder(root, "bytes"), b"---\nname: bytes\ndescription: \xff\xfe\n---\n").expect("a file");
     fs::write(folder(root, "nul"), b"---\nname: nul\ndescription: a\0b\n---\n").expect("a file");
-    let laughs: Vec<String> = (1..10).map(|n| format!("a{n}: &a{n} [{}]", vec![format!("*a{}", n - 1); 9].join(","))).collect();
+    let laughs: Vec<String> =
+        (1..10).map(|n| format!("a{n}: &a{n} [{}]", vec![format!("*a{}", n - 1); 9].join(","))).collect();
     let bomb = format!("---\nname: bomb\na0: &a0 [x]\n{}\n---\n", laughs.join("\n"));
     fs::write(folder(root, "bomb"), bomb).expect("a file");
-    fs::write(folder(root, "brackets"), format!("---\nname: brackets\nx: {}\n---\n", "[".repeat(60_000))).expect("a file");
+    fs::write(folder(root, "brackets"), format!("---\nname: brackets\nx: {}\n---\n", "[".repeat(60_000)))
+        .expect("a file");
     fs::write(folder(root, "unclosed"), "---\nname: unclosed\ndescription: For ever").expect("a file");
     fs::write(folder(root, "empty"), "").expect("a file");
     let odd = root.join(std::ffi::OsStr::from_bytes(b"b\xffd"));
     fs::create_dir(&odd).expect("a folder");
     fs::write(odd.join("SKILL.md"), "").expect("a file");
-    for n in 0..5000 {
+    for n in 0..piles {
         fs::create_dir_all(root.join(format!("piles/{n:04}"))).expect("a folder");
     }
     put(root, "good", &text("good", "Is good.", "GOOD BODY"));
@@ -63,14 +65,13 @@ fn check(skills: &[SkillInfo], name: &str, valid: bool, says: &str) {
     assert!(skill.valid == valid && told, "{name} {says}: {skill:#?}");
 }
 
-const WRONG: [(&str, &str); 14] = [
+const WRONG: [(&str, &str); 13] = [
     ("a-pipe", "not a regular file but a pipe"),
     ("a-socket", "not a regular file"),
     ("a-folder", "not a regular file but a folder"),
-    ("a-loop", "too many links"),
+    ("a-loop", ""),
     ("a-device", "outside the workspace"),
     ("a-gigabyte", "longer than 1048576 bytes"),
-    ("elsewhere", "outside the workspace"),
     ("bytes", "UTF-8"),
     ("nul", "NUL"),
     ("bomb", ""),
@@ -84,13 +85,14 @@ const WRONG: [(&str, &str); 14] = [
 fn a_workspace_full_of_bad_files_hinders_nobody() {
     let ground = Ground::new();
     let (work, calm) = (ground.work("work"), ground.work("calm"));
-    litter(&own(&work));
+    litter(&own(&work), 5000);
     let server = ModelServer::answering(|request, _| {
         let messages = request["messages"].as_array().expect("messages");
         let answered = messages.last().is_some_and(|last| last["role"] == "tool");
         Some(if answered { Turn::text("done") } else { load("c{n}", "good") })
     });
-    let daemon = ground.daemon(&server, "", "tools = []\nskills = [\"good\", \"bomb\", \"bytes\", \"a-pipe\", \"a-gigabyte\"]");
+    let daemon =
+        ground.daemon(&server, "", "tools = []\nskills = [\"good\", \"bomb\", \"bytes\", \"a-pipe\", \"a-gigabyte\"]");
     let (mut client, mut other) = (daemon.client(), daemon.client());
     let asked = client.begin("session.create", &json!({ "workspace": work })).expect("a daemon");
     other.get::<Value>("daemon.status", &json!({}));
@@ -128,7 +130,7 @@ fn whole(client: &mut nano_tests::client::Client, work: &Path) -> String {
 #[test]
 fn bad_files_in_the_daemons_own_folder_are_listed_and_links_there_are_followed() {
     let ground = Ground::new();
-    litter(&ground.paths());
+    litter(&ground.paths(), 500);
     let beyond = ground.work("beyond");
     put(&beyond, "far", &text("far", "Is far away.", "FAR"));
     symlink(beyond.join("far"), ground.paths().join("far")).expect("a link");
@@ -139,7 +141,13 @@ fn bad_files_in_the_daemons_own_folder_are_listed_and_links_there_are_followed()
     client.run(&session, "p");
     assert_eq!(catalogue(system(&server.requests()[0])), ["far: Is far away.", "good: Is good."]);
     let all: Skills = client.get("skill.list", &json!({}));
-    for (name, says) in [("a-pipe", "a pipe"), ("a-device", "a device"), ("a-gigabyte", "longer than"), ("bytes", "UTF-8")] {
+    for (name, says) in [
+        ("a-pipe", "a pipe"),
+        ("a-device", "a device"),
+        ("a-loop", "too many links"),
+        ("a-gigabyte", "longer than"),
+        ("bytes", "UTF-8"),
+    ] {
         check(&all.skills, name, false, says);
     }
 }

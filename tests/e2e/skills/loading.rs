@@ -184,7 +184,8 @@ fn what_one_session_loads_after_a_restart_is_what_is_there_then() {
     let ground = Ground::new();
     let work = ground.work("work");
     put_guide(&ground);
-    let server = ModelServer::script(vec![load("c1", "guide"), Turn::text("one"), load("c2", "guide"), Turn::text("two")]);
+    let server =
+        ModelServer::script(vec![load("c1", "guide"), Turn::text("one"), load("c2", "guide"), Turn::text("two")]);
     let mut daemon = ground.daemon(&server, "", "tools = []");
     let mut client = daemon.client();
     let session = session(&mut client, &work, json!({}));

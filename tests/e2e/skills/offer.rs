@@ -8,7 +8,9 @@ use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
 use serde_json::{Value, json};
 
-use super::{Ground, calls, catalogue, done, listed, offered, own, prompts, put, result, session, system, text, unasked};
+use super::{
+    Ground, calls, catalogue, done, listed, offered, own, prompts, put, result, session, system, text, unasked,
+};
 
 /// Profiles by name.
 const AGENTS: &str = r#"
@@ -83,7 +85,7 @@ fn check_prompt(skills: &str, parts: &[&str], catalogued: &str, absent: &[&str])
     assert_eq!(sources, parts);
     let texts: Vec<_> = before.prompts.iter().map(|prompt| prompt.text.as_str()).collect();
     assert_eq!(texts.join("\n\n"), before.assembled);
-    assert!(before.assembled.starts_with("Be brief.\n\n## "), "{}", before.assembled);
+    assert!(before.assembled.starts_with("Be brief.\n\n"), "{}", before.assembled);
     assert_eq!(listed(&before.assembled), catalogued);
     for text in absent {
         assert!(!before.assembled.contains(text), "{text} in {}", before.assembled);
@@ -110,11 +112,16 @@ fn the_prompt_that_is_shown_is_sent_and_bodies_stand_in_it_where_they_are_truste
         all.sort_unstable();
         all.join(" ")
     };
-    check_prompt("", &["agent", "skill:zeal", "core", "core"], &sorted(&["amber"]), &["AMBER", "PLAIN"]);
-    let both = ["agent", "skill:amber", "skill:zeal", "core", "core"];
+    check_prompt(
+        "",
+        &["agent", "booter:local", "skill:zeal", "core", "core"],
+        &sorted(&["amber"]),
+        &["AMBER", "PLAIN"],
+    );
+    let both = ["agent", "booter:local", "skill:amber", "skill:zeal", "core", "core"];
     check_prompt("trust = [\"ROOT\"]", &both, &sorted(&[]), &["PLAIN"]);
     check_prompt("trust = [\"ROOT/work\"]", &both, &sorted(&[]), &["PLAIN"]);
-    let untrusted = ["agent", "skill:zeal", "core", "core"];
+    let untrusted = ["agent", "booter:local", "skill:zeal", "core", "core"];
     check_prompt("trust = [\"ROOT/wor\", \"ROOT/work/below\"]", &untrusted, &sorted(&["amber"]), &["AMBER", "PLAIN"]);
 }
 

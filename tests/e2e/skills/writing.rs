@@ -21,7 +21,8 @@ fn of_two_that_make_the_same_name_one_wins() {
         let params = |who: usize| json!({"name": name, "description": "d", "content": format!("by {who}")});
         let begin = |(who, client): (usize, &mut Client)| client.begin("skill.create", &params(who)).expect("a daemon");
         let asked: Vec<u64> = clients.iter_mut().enumerate().map(begin).collect();
-        let finish = |(client, id): (&mut Client, u64)| client.finish(id).expect("an answer").map_err(|error| error.code);
+        let finish =
+            |(client, id): (&mut Client, u64)| client.finish(id).expect("an answer").map_err(|error| error.code);
         let answers: Vec<Result<Value, i32>> = clients.iter_mut().zip(asked).map(finish).collect();
         let won: Vec<&Value> = answers.iter().flatten().collect();
         assert_eq!((won.len(), answers.iter().filter(|one| **one == Err(-32002)).count()), (1, 2), "{answers:?}");
@@ -42,7 +43,8 @@ fn of_two_that_change_the_same_version_one_wins() {
         let params = |who: usize| json!({"name": "x", "content": format!("{n} by {who}"), "digest": now.digest});
         let begin = |(who, client): (usize, &mut Client)| client.begin("skill.update", &params(who)).expect("a daemon");
         let asked: Vec<u64> = clients.iter_mut().enumerate().map(begin).collect();
-        let finish = |(client, id): (&mut Client, u64)| client.finish(id).expect("an answer").map_err(|error| error.code);
+        let finish =
+            |(client, id): (&mut Client, u64)| client.finish(id).expect("an answer").map_err(|error| error.code);
         let answers: Vec<Result<Value, i32>> = clients.iter_mut().zip(asked).map(finish).collect();
         let won: Vec<&Value> = answers.iter().flatten().collect();
         assert!(won.len() == 1 && answers.contains(&Err(-32002)), "{answers:?}");
