@@ -1,7 +1,7 @@
 //! Who is told of a change, while nobody asks: `skill.changed`.
 
 use std::fs::{self, File};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use nano_protocol::event::{Event, EventType};
 use nano_tests::client::Client;
@@ -100,6 +100,8 @@ fn a_change_in_the_daemons_own_folders_names_who_is_offered_it() {
     again.subscribe(&json!({"types": ["skill.changed"], "since_seq": start}));
     assert_eq!(became(&next(&mut again)), one("x", "added"));
     assert_eq!(became(&next(&mut again)), one("y", "added"), "what was told outlives the daemon");
+    // What is not looked at yet cannot change.
+    again.get::<Value>("skill.list", &json!({}));
     put(&ground.paths(), "x", &about("x", "Two."));
     assert_eq!(became(&next(&mut again)), one("x", "changed"), "after a restart it is watched again");
 }
@@ -169,4 +171,25 @@ fn what_comes_into_folders_that_are_not_there_yet_is_noticed() {
     let mut back = became(&next(&mut watcher));
     back.sort();
     assert_eq!(back, [one("b", "added"), one("c", "added")].concat());
+}
+
+/// Folders whose document comes at the moment when the daemon looks at them; only the pauses in which it comes differ.
+#[test]
+fn what_comes_while_the_daemon_looks_is_noticed() {
+    let ground = Ground::new();
+    for n in 0..1000 {
+        fs::create_dir(ground.paths().join(format!("pile-{n:04}"))).expect("a folder");
+    }
+    let server = done();
+    let daemon = ground.daemon(&server, "", "");
+    daemon.client().get::<Value>("skill.list", &json!({}));
+    let mut watcher = daemon.client();
+    watcher.subscribe(&json!({"types": ["skill.changed"]}));
+    for n in 0..8 {
+        let name = format!("a{n}");
+        fs::create_dir(ground.paths().join(&name)).expect("a folder");
+        std::thread::sleep(Duration::from_millis(154 + 5 * n));
+        put(&ground.paths(), &name, &about(&name, "Late."));
+        assert_eq!(became(&next(&mut watcher)), one(&name, "added"));
+    }
 }
