@@ -83,7 +83,11 @@ fn what_is_wrong_is_refused_with_what_there_is() {
         (json!({"name": "a", "booter": "lokal"}), -32602, "unknown booter `lokal`; there is local, none, shipyard"),
         (json!({"name": "a", "level": "root"}), -32602, "`read-only`, `workspace-write`, `host`"),
         (json!({"name": "a", "tool_mode": "most"}), -32602, "`core`, `readonly`, `all`"),
-        (json!({"name": "a", "tools": ["read_file", "bash"]}), -32602, "unknown tool `bash`; there is read_file, "),
+        (
+            json!({"name": "a", "tools": ["read_file", "bash"]}),
+            -32602,
+            "unknown tool `bash`; there is load_skill, read_file, ",
+        ),
         (json!({"name": "a", "tools": ["mcp__x__*", "*"]}), -32602, "tools names \"*\""),
         (json!({"name": "a", "skills": ["git", " "]}), -32602, "skills holds an empty name"),
         (json!({"name": "a", "max_turns": 0}), -32602, "max_turns must be more than 0"),
@@ -133,7 +137,7 @@ fn an_update_merges_resets_and_serves_from_the_next_turn() {
     let mut client = daemon.client();
     client.get::<Value>(
         "agent.create",
-        &json!({"name": "w", "system_prompt": "One.", "tools": ["exec", "datetime"], "max_turns": 7, "budget": 2}),
+        &json!({"name": "w", "system_prompt": "One.", "tools": ["exec", "datetime"], "skills": [], "max_turns": 7, "budget": 2}),
     );
     let session = daemon.session_with(&mut client, json!({"agent": "w"}));
     client.run(&session, "p");

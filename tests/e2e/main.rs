@@ -22,6 +22,7 @@ mod loop_table;
 mod profile;
 mod sessions;
 mod shutdown;
+mod skills;
 mod steering;
 mod steering_file;
 mod tools;

@@ -54,8 +54,9 @@ fn check(profile: &str, had: &[&str], midst: bool) {
 
 #[test]
 fn one_with_fewer_tools_than_the_default() {
-    check("tools = [\"read_file\"]", &["read_file"], false);
-    check("tools = [\"read_file\"]", &["read_file"], true);
-    check("enable_exec = false", &["read_file", "write_file", "edit_file"], false);
-    check("tools = []", &[], true);
+    check("tools = [\"read_file\"]", &["load_skill", "read_file"], false);
+    check("tools = [\"read_file\"]\nskills = []", &["read_file"], true);
+    check("enable_exec = false", &["load_skill", "read_file", "write_file", "edit_file"], false);
+    check("tools = []", &["load_skill"], true);
+    check("tools = []\nskills = []", &[], true);
 }

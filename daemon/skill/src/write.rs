@@ -9,7 +9,7 @@ use crate::node::{Place, What};
 use crate::problems::problem;
 use crate::repair::{Chunk, chunks};
 use crate::source::{BOM, Line, with_line_feeds};
-use crate::{Document, key, scalar, yaml};
+use crate::{Document, MAX_FILE, key, scalar, yaml};
 
 const CANNOT: &str = "the front matter is not written so that it can be changed here; give the whole text";
 
@@ -35,6 +35,9 @@ pub fn rewrite(text: &str, description: Option<&str>, body: Option<&str>) -> Res
         new = with_description(&new, &collapsed(description))?;
     }
     let new = format!("{mark}{new}");
+    if new.len() as u64 > MAX_FILE {
+        return Err(problem((1, 1), format!("the file would be larger than {MAX_FILE} bytes")));
+    }
     verified(text, &new, description, body)?;
     Ok(new)
 }

@@ -181,10 +181,16 @@ impl Library {
         if let Some(old) = old.as_ref().filter(settled) {
             return old.clone();
         }
-        let fresh = Arc::new(Shelf::read(root, old.as_deref()));
+        let mut fresh = Shelf::read(root, old.as_deref());
         if let Some(watch) = &self.watch {
             watch.follow(&fresh);
+            // What came after it was read and before it was watched would go unnoticed.
+            if !fresh.is_current() {
+                fresh = Shelf::read(root, Some(&fresh));
+                watch.follow(&fresh);
+            }
         }
+        let fresh = Arc::new(fresh);
         stock.shelves.insert(root.path.clone(), fresh.clone());
         if let Some(old) = old {
             self.tell(&old, &fresh);
