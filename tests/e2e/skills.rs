@@ -42,7 +42,7 @@ impl Ground {
 
     /// Starts a daemon that has the folder in `skills.paths`, with further lines of `[skills]` and of the agent.
     fn daemon(&self, server: &ModelServer, skills: &str, agent: &str) -> Daemon {
-        let extra = format!("[skills]\npaths = [{:?}]\n{skills}\n", self.paths());
+        let extra = format!("[skills]\npaths = [{}]\n{skills}\n", json!(self.paths()));
         Daemon::with(server, Setup { extra, agent: agent.to_owned(), ..Setup::default() })
     }
 }

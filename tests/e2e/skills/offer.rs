@@ -100,7 +100,7 @@ fn check_prompt(skills: &str, parts: &[&str], catalogued: &str, absent: &[&str])
     let restarted = prompts(&mut client, &session);
     client.run(&session, "q");
     let sent: Vec<String> = server.requests().iter().map(|request| system(request).to_owned()).collect();
-    assert_eq!(sent, [const { () }; 4].map(|()| before.assembled.clone()));
+    assert_eq!(sent, vec![before.assembled.clone(); 4]);
     assert_eq!((after.assembled, restarted.assembled), (before.assembled.clone(), before.assembled));
 }
 

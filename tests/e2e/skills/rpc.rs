@@ -156,7 +156,7 @@ fn what_is_as_long_as_may_be_serves_or_is_refused_as_too_large() {
                 assert!(!ground.paths().join(&name).exists(), "a refusal leaves nothing behind");
             }
             Ok(made) => {
-                assert!(made["valid"] == true && made["body"].as_str().expect("a body").len() == length, "{length}")
+                assert!(made["valid"] == true && made["body"].as_str().expect("a body").len() == length, "{length}");
             }
         }
     }
