@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, Dir, FileType};
 
 /// How many names of one folder are looked at.
-pub const ENTRIES: usize = 100_000;
+pub const ENTRIES: usize = 200_000;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -28,7 +28,15 @@ impl World {
 
     /// With other places; `change` gets the temporary folder.
     pub fn with(change: impl FnOnce(&Path, &mut Places)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::below(tempfile::tempdir().unwrap(), change)
+    }
+
+    /// In memory where that is to be had: a disk takes minutes to remove so many folders.
+    pub fn of_many_folders() -> Self {
+        Self::below(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), |_, _| {})
+    }
+
+    fn below(folder: TempDir, change: impl FnOnce(&Path, &mut Places)) -> Self {
         let at = |name: &str| vec![folder.path().join(name)];
         let mut places =
             Places { config: at("config"), user: at("user"), system: at("system"), trust: vec![], watch: true };
