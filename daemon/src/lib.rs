@@ -152,6 +152,8 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
+    // Looked at once, it is known what changes are.
+    deps.skills.look(None).await;
     let scheduler = Scheduler::load(registry.clone())?;
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;

@@ -119,7 +119,7 @@ const MOST_CORE_LINES: usize = 3500;
 /// The same for skills: folders that anybody may fill are walked, watched and edited with care, which has its length.
 /// How a document is read is a crate of its own.
 const SKILLS: &[&str] = &["skills/", "session/skills", "tools/load_skill"];
-const MOST_SKILLS_LINES: usize = 1400;
+const MOST_SKILLS_LINES: usize = 1600;
 
 fn sources() -> Vec<Source> {
     source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))

@@ -76,6 +76,7 @@ impl<'a> Fields<'a> {
             match key.text().as_str() {
                 "compatibility" => self.compatibility(value),
                 "metadata" => self.metadata(value),
+                HIDDEN => self.switch(value, HIDDEN),
                 text if key::is_known(text) => {}
                 text => self.unknown(key.start, text),
             }
@@ -179,6 +180,16 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Says what is odd about a switch that is not plainly on or off.
+    fn switch(&mut self, node: &Node, key: &str) {
+        let value = node.value();
+        match switch(&value) {
+            _ if value.is_boolean() || matches!(&value, Value::String(text) if text == "true" || text == "false") => {}
+            Some(on) => self.add(node.start, format!("{key} was read as {on}: write `true` or `false`")),
+            None => self.add(node.start, format!("{key} is neither `true` nor `false`; it was read as `false`")),
+        }
+    }
+
     fn metadata(&mut self, value: &Node) {
         let What::Map { entries, .. } = &value.what else {
             if json(value).is_some() {
@@ -188,6 +199,9 @@ impl<'a> Fields<'a> {
             }
             return;
         };
+        if let Some((_, value)) = entries.iter().find(|(key, _)| key.text() == "always_load") {
+            self.switch(value, "always_load");
+        }
         if let Some((key, _)) = entries.iter().find(|(_, value)| value.is_nested()) {
             self.add(key.start, "metadata has a list or a map in it; strict readers take texts alone");
         }
@@ -205,12 +219,22 @@ pub fn collapsed(text: &str) -> String {
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn is_true(value: &Value) -> bool {
+/// Reads a switch; words of older YAML count too. None: it is neither on nor off.
+fn switch(value: &Value) -> Option<bool> {
     match value {
-        Value::Bool(value) => *value,
-        Value::String(text) => text.trim() == "true",
-        _ => false,
+        Value::Null => Some(false),
+        Value::Bool(value) => Some(*value),
+        Value::String(text) => match text.trim().to_lowercase().as_str() {
+            "true" | "yes" | "on" => Some(true),
+            "false" | "no" | "off" | "" => Some(false),
+            _ => None,
+        },
+        _ => None,
     }
+}
+
+fn is_true(value: &Value) -> bool {
+    switch(value) == Some(true)
 }
 
 fn json(value: &Node) -> Option<Object> {

@@ -128,6 +128,7 @@ fn what_clients_ask_for_is_seen_however_it_is_written() {
     let always = [
         "\n  always_load: true",
         "\n  always_load: \"true\"",
+        "\n  always_load: yes",
         " {\"always_load\": true}",
         " '{\"always_load\": true}'",
     ];
@@ -137,11 +138,20 @@ fn what_clients_ask_for_is_seen_however_it_is_written() {
     assert!(says("metadata:\n\talways_load: true").always_load);
     assert!(says("metadata:\n  author: A: B\n  always_load: true\n  tags:\n  - *a").always_load);
     for written in
-        ["\n  always_load: false", "\n  always_load: yes", " always_load", "\n  nested:\n    always_load: true", ""]
+        ["\n  always_load: false", "\n  always_load: often", " always_load", "\n  nested:\n    always_load: true", ""]
     {
         assert!(!says(&format!("metadata:{written}")).always_load, "{written}");
     }
     assert!(says("disable-model-invocation: true").hidden && says("disable-model-invocation: \"true\"").hidden);
+    // What is not plainly said is told.
+    for (written, on) in [("yes", true), ("True", true), ("off", false), ("often", false), ("[true]", false)] {
+        let document = says(&format!("disable-model-invocation: {written}"));
+        let told = document.problems.iter().any(|problem| problem.message.starts_with("disable-model-invocation"));
+        assert!(document.hidden == on && told, "{written}: {:?}", document.problems);
+    }
+    for written in ["true", "false", "\"true\""] {
+        assert_eq!(says(&format!("disable-model-invocation: {written}")).problems, [], "{written}");
+    }
     assert!(!says("disable-model-invocation: false").hidden && !says("license: x").hidden);
 }
 

@@ -21,7 +21,10 @@ use super::{Caller, Server};
 use crate::session::reading;
 use crate::skills::edit::{self, Edit, EditError};
 use crate::skills::library::{Library, Shelves};
-use crate::skills::{files, offer};
+use crate::skills::{disk, files, offer};
+
+/// A page of skills ends behind so many bytes: an answer must fit into a line, escaped too.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 /// Returns the session that is meant, if one is.
 fn session(server: &Server, caller: &Caller, named: Option<&SessionRef>) -> Result<Option<Session>, RpcError> {
@@ -48,12 +51,14 @@ fn refusal(why: &EditError) -> RpcError {
         EditError::Gone(_) => ErrorKind::NotFound,
         EditError::Conflict(_) => ErrorKind::Conflict,
         EditError::Denied(..) => ErrorKind::Denied,
+        EditError::TooLarge(_) => ErrorKind::TooLarge,
         EditError::Path(_) => ErrorKind::Unavailable,
     };
     let error = RpcError::new(kind, why.to_string());
     match why {
         EditError::Gone(_) => error.hint("nanoctl skills list shows what there is"),
         EditError::Denied(_, hint) => error.hint(*hint),
+        EditError::Path(_) => error.hint("look at the owner, the mode and the room of that place"),
         _ => error,
     }
 }
@@ -68,95 +73,128 @@ async fn edited<T: Send + 'static>(
     done.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(|why| refusal(&why))
 }
 
-/// Returns a skill with its document, as it is now.
-async fn detail(shelves: Shelves, name: String) -> Result<Skill, RpcError> {
-    let found = tokio::task::spawn_blocking(move || {
-        let (root, skill) = edit::find(&shelves, &name)?;
-        // One that cannot be read is shown with its reason all the same.
-        let text = edit::read(root, skill);
-        Ok::<_, EditError>((skill.clone(), text, edit::ground(root)))
-    });
-    let (skill, text, ground) =
-        found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?.map_err(|why| refusal(&why))?;
-    let beside = match (&skill.folder, ground) {
-        (Some(folder), Ok(ground)) => files::beside(Arc::new(ground), folder.clone()).await,
-        _ => Vec::new(),
-    };
-    let (text, digest) = text.map(|text| (text.text, text.digest)).unwrap_or_default();
-    Ok(Skill {
-        info: skill.info(),
-        body: skill.document.body.clone(),
-        metadata: skill.document.metadata.clone(),
-        files: beside.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
-        text,
-        digest,
-    })
+/// What a caller sees: the shelves, and whether and which of a session's skills they are.
+struct Sight {
+    shelves: Shelves,
+    filter: Option<Vec<String>>,
+    trusted: bool,
 }
 
-async fn look(server: &Server, workspace: Option<PathBuf>) -> Shelves {
-    Arc::clone(&server.deps().skills).look(workspace.as_deref()).await
+impl Sight {
+    async fn of(server: &Server, session: Option<&Session>) -> Self {
+        let skills = Arc::clone(&server.deps().skills);
+        let workspace = workspace(session);
+        let trusted = workspace.as_ref().is_some_and(|workspace| skills.trusts(workspace));
+        let shelves = skills.look(workspace.as_deref()).await;
+        Self { shelves, filter: session.and_then(|session| session.skills.clone()), trusted }
+    }
+
+    /// Returns the skill with its document as it is now: the one at `path`, else the one that counts.
+    async fn detail(self, name: String, path: Option<PathBuf>) -> Result<Skill, RpcError> {
+        let found = tokio::task::spawn_blocking(move || {
+            let (root, skill) = edit::find(&self.shelves, &name, path.as_deref())?;
+            let rows = offer::list(&self.shelves, None, self.trusted);
+            let info = rows.into_iter().find(|row| *row.path == *skill.path.to_string_lossy());
+            // One that cannot be read is shown with its reason all the same.
+            let text = edit::read(root, skill).unwrap_or_default();
+            Ok::<_, EditError>((skill.clone(), info.unwrap_or_else(|| skill.info()), text, disk::ground(root)))
+        });
+        let found = found.await.map_err(|why| RpcError::new(ErrorKind::Internal, why.to_string()))?;
+        let (skill, info, text, ground) = found.map_err(|why| refusal(&why))?;
+        let beside = match (&skill.folder, ground) {
+            (Some(folder), Ok(ground)) => files::beside(Arc::new(ground), folder.clone()).await,
+            _ => Vec::new(),
+        };
+        Ok(Skill {
+            info,
+            body: skill.document.body.clone(),
+            metadata: skill.document.metadata.clone(),
+            files: beside.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
+            text: text.text,
+            digest: text.digest,
+        })
+    }
 }
 
 impl Serve for SkillList {
     async fn serve(server: &Server, caller: &Caller, params: SkillListParams) -> Result<Skills, RpcError> {
         let session = session(server, caller, params.session.as_ref())?;
-        let workspace = workspace(session.as_ref());
-        let trusted = workspace.as_ref().is_some_and(|workspace| server.deps().skills.trusts(workspace));
-        let mut skills = offer::list(&look(server, workspace).await, trusted);
-        if let Some(filter) = session.and_then(|session| session.skills) {
-            skills.retain(|skill| filter.contains(&skill.name));
-        }
+        let Sight { shelves, filter, trusted } = Sight::of(server, session.as_ref()).await;
+        let skills = offer::list(&shelves, filter.as_deref(), trusted);
         // Names may repeat; the line end sorts below whatever a longer name goes on with.
         let keyed = skills.into_iter().enumerate().map(|(at, skill)| (format!("{}\n{at:06}", skill.name), skill));
         let paging = nano_protocol::catalog::PageParams { limit: params.limit, after: params.after };
-        let (page, next) = page(keyed.collect(), |(key, _)| key, &paging);
+        let (mut page, mut next) = page(keyed.collect(), |(key, _)| key, &paging);
+        let mut bytes = 0;
+        let fitting = page
+            .iter()
+            .take_while(|(_, skill)| {
+                bytes += size(skill);
+                bytes <= PAGE_BYTES
+            })
+            .count()
+            .max(1);
+        if fitting < page.len() {
+            page.truncate(fitting);
+            next = page.last().map(|(key, _)| key.clone());
+        }
         Ok(Skills { skills: page.into_iter().map(|(_, skill)| skill).collect(), next })
     }
 }
 
+fn size(skill: &SkillInfo) -> usize {
+    let problems: usize = skill.problems.iter().map(|problem| problem.message.len()).sum();
+    skill.name.len() + skill.description.len() + skill.path.len() + problems
+}
+
 impl Serve for SkillGet {
     async fn serve(server: &Server, caller: &Caller, params: SkillParams) -> Result<Skill, RpcError> {
-        let workspace = workspace(session(server, caller, params.session.as_ref())?.as_ref());
-        detail(look(server, workspace).await, params.name).await
+        let session = session(server, caller, params.session.as_ref())?;
+        Sight::of(server, session.as_ref()).await.detail(params.name, None).await
     }
 }
 
 impl Serve for SkillCreate {
     async fn serve(server: &Server, caller: &Caller, params: SkillCreateParams) -> Result<Skill, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
-        let (name, place) = (params.name.clone(), workspace.clone());
+        let session = session(server, caller, params.session.as_ref())?;
+        let (name, place) = (params.name.clone(), open(session.as_ref())?);
+        let everywhere = server.registry.is_admin(caller.uid);
         fits(&params.content)?;
-        edited(server, move |library| {
+        let path = edited(server, move |library| {
             let metadata = params.metadata.unwrap_or_default();
-            library.create(place.as_deref(), (&params.name, &params.description), &metadata, &params.content)
+            let told = (params.name.as_str(), params.description.as_str());
+            library.create(everywhere, place.as_deref(), told, &metadata, &params.content)
         })
         .await?;
-        detail(look(server, workspace).await, name).await
+        Sight::of(server, session.as_ref()).await.detail(name, Some(path)).await
     }
 }
 
 impl Serve for SkillUpdate {
     async fn serve(server: &Server, caller: &Caller, params: SkillUpdateParams) -> Result<Skill, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
-        let (name, place) = (params.name.clone(), workspace.clone());
+        let session = session(server, caller, params.session.as_ref())?;
+        let (name, place) = (params.name.clone(), open(session.as_ref())?);
+        let everywhere = server.registry.is_admin(caller.uid);
         if params.text.is_none() && params.description.is_none() && params.content.is_none() {
             return Err(invalid("nothing to change; give text, description or content"));
         }
         params.text.iter().chain(&params.content).try_for_each(|text| fits(text))?;
-        edited(server, move |library| {
+        let path = edited(server, move |library| {
             let edit = Edit { text: params.text, description: params.description, body: params.content };
-            library.update(place.as_deref(), &params.name, edit, params.digest.as_deref())
+            library.update(everywhere, place.as_deref(), &params.name, edit, params.digest.as_deref())
         })
         .await?;
-        detail(look(server, workspace).await, name).await
+        Sight::of(server, session.as_ref()).await.detail(name, Some(path)).await
     }
 }
 
 impl Serve for SkillDelete {
     async fn serve(server: &Server, caller: &Caller, params: SkillDeleteParams) -> Result<SkillInfo, RpcError> {
-        let workspace = open(session(server, caller, params.session.as_ref())?.as_ref())?;
-        let gone =
-            move |library: &Library| library.delete(workspace.as_deref(), &params.name, params.digest.as_deref());
+        let session = session(server, caller, params.session.as_ref())?;
+        let (place, everywhere) = (open(session.as_ref())?, server.registry.is_admin(caller.uid));
+        let gone = move |library: &Library| {
+            library.delete(everywhere, place.as_deref(), &params.name, params.digest.as_deref())
+        };
         Ok(edited(server, gone).await?.info())
     }
 }
@@ -177,9 +215,9 @@ impl Serve for SkillValidate {
                 Ok(shown(&Document::read(text.as_bytes(), &folder)))
             }
             (None, Some(name)) => {
-                let workspace = workspace(session(server, caller, params.session.as_ref())?.as_ref());
-                let shelves = look(server, workspace).await;
-                Ok(shown(&edit::find(&shelves, &name).map_err(|why| refusal(&why))?.1.document))
+                let session = session(server, caller, params.session.as_ref())?;
+                let shelves = Sight::of(server, session.as_ref()).await.shelves;
+                Ok(shown(&edit::find(&shelves, &name, None).map_err(|why| refusal(&why))?.1.document))
             }
             _ => Err(invalid("give either text or name")),
         }

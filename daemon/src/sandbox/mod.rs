@@ -125,7 +125,7 @@ pub trait Sandbox: Send + Sync {
     ) -> BoxFuture<'a, Result<Report, SandboxError>>;
     /// Makes the skill's folder, which lies on the host, readable to the session's tools; returns where it is for them.
     fn skill_folder<'a>(&'a self, _name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
-        Box::pin(std::future::ready(Ok(folder.display().to_string())))
+        Box::pin(std::future::ready(Ok(folder.to_string_lossy().into_owned())))
     }
     /// Ends everything that the task's commands left running.
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()>;

@@ -28,8 +28,6 @@ pub async fn offer(deps: &Deps, session: &Session) -> Arc<Offer> {
 
 /// Has the library look again whenever something may have changed, until the daemon goes down.
 pub async fn keep_watch(deps: Arc<Deps>) {
-    // Looked at once, it is known what changes are.
-    deps.skills.look(None).await;
     let Some(watch) = deps.skills.watch() else { return };
     let mut told = false;
     loop {
@@ -66,9 +64,8 @@ pub async fn announce(deps: Arc<Deps>, mut changed: mpsc::Receiver<Changed>) {
 
 /// Records one change: for each open session of the workspace where it happened in one, else once for all.
 async fn record(deps: &Arc<Deps>, changed: Changed) -> Result<(), StoreError> {
-    let names: Vec<String> = changed.skills.iter().map(|(skill, _)| skill.document.name.clone()).collect();
-    let (asked, workspace) = (deps.clone(), changed.root.workspace.clone());
-    let found = tokio::task::spawn_blocking(move || seeing(&asked, workspace.as_deref(), &names)).await;
+    let (asked, what) = (deps.clone(), changed.clone());
+    let found = tokio::task::spawn_blocking(move || seeing(&asked, &what)).await;
     let sessions = found.unwrap_or_default();
     let data = |sessions: &[SessionId]| {
         json!({
@@ -95,15 +92,20 @@ async fn record(deps: &Arc<Deps>, changed: Changed) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the open sessions that are offered one of `names`, of one workspace or of all.
-fn seeing(deps: &Deps, workspace: Option<&Path>, names: &[String]) -> Vec<SessionId> {
+/// Returns the open sessions whose offer a change is about, of one workspace or of all.
+fn seeing(deps: &Deps, changed: &Changed) -> Vec<SessionId> {
+    let root = &changed.root;
     let ids = deps.store.ids_backwards(&Key::all(b's'), None).map(SessionId);
     let records = ids.filter_map(|id| deps.store.get::<SessionRecord>(&Key::session(&id)).ok().flatten());
     let is_offered = |session: &Session| {
-        let named = |filter: &Vec<String>| filter.iter().any(|name| names.contains(name));
+        let workspace = Path::new(&session.workspace);
+        let counts = |name: &String| {
+            session.skills.as_ref().is_none_or(|filter| filter.contains(name))
+                && !deps.skills.is_hidden(root, name, workspace)
+        };
         session.state != SessionState::Closed
-            && workspace.is_none_or(|workspace| Path::new(&session.workspace) == workspace)
-            && session.skills.as_ref().is_none_or(named)
+            && root.workspace.as_ref().is_none_or(|own| own == workspace)
+            && changed.skills.iter().any(|(skill, _)| counts(&skill.document.name))
     };
     records.map(|record| record.session).filter(is_offered).map(|session| session.id).collect()
 }

@@ -14,32 +14,53 @@ const HEAD: &str = "## Available Skills\n\
                     A skill is a document that says how something is done here. When a task touches one of these, call \
                     load_skill with its name before you begin, and follow it.";
 
-/// Returns the block for skills given by name and description, in this order; empty without any.
-pub fn block(skills: &[(&str, &str)]) -> String {
+/// One line of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The skill's name.
+    pub name: &'a str,
+    /// Its description.
+    pub about: &'a str,
+    /// Whether it is left out before the others: a workspace must not crowd out what people set up.
+    pub yields: bool,
+}
+
+/// Returns the block for skills in this order, empty without any, and the places of those that are left out.
+pub fn block(skills: &[Line<'_>]) -> (String, Vec<usize>) {
     if skills.is_empty() {
-        return String::new();
+        return (String::new(), Vec::new());
     }
-    let skills: Vec<(String, String)> = skills.iter().map(|(name, about)| (escaped(name), escaped(about))).collect();
+    let escaped: Vec<_> = skills.iter().map(|one| (escaped(one.name), escaped(one.about))).collect();
     let room = CATALOGUE - HEAD.len();
-    let longest = skills.iter().map(|(_, about)| about.len()).max().unwrap_or(0);
-    let size = |most: usize| skills.iter().map(|one| line(one, most).len() + 1).sum::<usize>();
-    let fits = |most: &usize| size(*most) <= room;
-    let most = if fits(&longest) { longest } else { partition(SHORTEST, longest, |most| fits(&most)) };
-    let mut lines: Vec<String> = skills.iter().map(|one| line(one, most)).collect();
-    let mut used = 0;
-    let shown = lines
-        .iter()
-        .take_while(|line| {
-            used += line.len() + 1;
-            used <= room
-        })
-        .count();
-    if shown < lines.len() {
-        let left = lines.len() - shown;
-        lines.truncate(shown);
-        lines.push(format!("({left} more by name are not listed here: there is no room for them)"));
+    let longest = escaped.iter().map(|(_, about)| about.len()).max().unwrap_or(0);
+    let fits = |most: usize| escaped.iter().map(|one| line(one, most).len() + 1).sum::<usize>() <= room;
+    let most = if fits(longest) { longest } else { largest(SHORTEST, longest, fits) };
+    let lines: Vec<String> = escaped.iter().map(|one| line(one, most)).collect();
+    let left_out = left_out(skills, &lines, room);
+    let shown = lines.iter().enumerate().filter(|(at, _)| !left_out.contains(at)).map(|(_, line)| line.as_str());
+    let mut text = std::iter::once(HEAD).chain(shown).collect::<Vec<_>>().join("\n");
+    if !left_out.is_empty() {
+        text.push_str(
+            &["\n(", &left_out.len().to_string(), " more are not listed here: there is no room for them)"].concat(),
+        );
     }
-    format!("{HEAD}\n{}", lines.join("\n"))
+    (text, left_out)
+}
+
+/// Returns the places of lines that have no room: those that yield first, from the end.
+fn left_out(skills: &[Line<'_>], lines: &[String], room: usize) -> Vec<usize> {
+    let mut used: usize = lines.iter().map(|line| line.len() + 1).sum();
+    let mut order: Vec<usize> = (0..lines.len()).rev().collect();
+    order.sort_by_key(|at| !skills[*at].yields);
+    let mut left_out = Vec::new();
+    for at in order {
+        if used <= room {
+            break;
+        }
+        used -= lines[at].len() + 1;
+        left_out.push(at);
+    }
+    left_out
 }
 
 /// Returns how many of the bodies with these sizes, in bytes, may stand in the prompt: true for each that may.
@@ -54,7 +75,7 @@ pub fn admitted(sizes: &[usize]) -> Vec<bool> {
 }
 
 /// Returns the largest number from `low` to below `high` for which `fits` holds, or `low`.
-fn partition(mut low: usize, mut high: usize, fits: impl Fn(usize) -> bool) -> usize {
+fn largest(mut low: usize, mut high: usize, fits: impl Fn(usize) -> bool) -> usize {
     while low + 1 < high {
         let middle = usize::midpoint(low, high);
         if fits(middle) { low = middle } else { high = middle }
@@ -69,16 +90,28 @@ fn line((name, about): &(String, String), most: usize) -> String {
     format!("- {name}: {}…", about.get(..about.floor_char_boundary(most)).unwrap_or_default().trim_end())
 }
 
-/// Makes one line of a text that cannot pass for anything but text: no line ends, no tags.
+/// Makes one line of a text that cannot pass for anything but text: no line ends, no tags, nothing invisible.
 fn escaped(text: &str) -> String {
-    let plain: String = text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
+    let plain: String =
+        text.chars().map(|one| if one.is_control() { ' ' } else { one }).filter(|one| is_visible(*one)).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
     words.join(" ").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// Tells whether a character can be seen and leaves the direction of text alone.
+fn is_visible(one: char) -> bool {
+    !matches!(one, '\u{200b}' | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BODIES, CATALOGUE, HEAD, admitted, block};
+    use super::{BODIES, CATALOGUE, HEAD, Line, admitted};
+
+    fn block(skills: &[(&str, &str)]) -> String {
+        let lines: Vec<Line<'_>> =
+            skills.iter().map(|&(name, about)| Line { name, about, yields: name.starts_with("work") }).collect();
+        super::block(&lines).0
+    }
 
     #[test]
     fn one_line_each_and_nothing_passes_for_more() {
@@ -88,6 +121,7 @@ mod tests {
             ("a", "x\n\n## Available Tools\n- exec", "- a: x ## Available Tools - exec"),
             ("b", "</skills> & <|im_start|>", "- b: &lt;/skills&gt; &amp; &lt;|im_start|&gt;"),
             ("c\u{2028}d", "\u{1b}[31m red\u{0}", "- c d: [31m red"),
+            ("e", "a\u{202e}b\u{200b}c\u{e0041}", "- e: abc"),
         ] {
             assert_eq!(block(&[(name, about)]), format!("{HEAD}\n{line}"));
         }
@@ -105,10 +139,21 @@ mod tests {
             assert!(text.len() <= CATALOGUE + 80, "{count}: {} bytes", text.len());
             let lengths: std::collections::BTreeSet<usize> = lines.iter().map(|line| line.len()).collect();
             assert_eq!((lines.len(), lengths.len()), (listed, 1), "{count}");
-            let left = format!("({} more by name", count - listed);
-            assert_eq!(text.contains("more by name"), listed < count, "{count}");
+            let left = format!("({} more are", count - listed);
+            assert_eq!(text.contains(" more are not"), listed < count, "{count}");
             assert!(listed == count || text.contains(&left), "{count}");
         }
+    }
+
+    #[test]
+    fn a_workspace_gives_way() {
+        let long = "x".repeat(200);
+        let many: Vec<String> = (0..300).map(|n| format!("work-{n:03}-{long}")).collect();
+        let mut skills: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "y")).collect();
+        skills.extend([("a", "first"), ("z", "last")]);
+        let text = block(&skills);
+        assert!(text.contains("\n- a: first\n") && text.contains("\n- z: last\n"), "{text}");
+        assert!(text.contains("\n- work-000-") && !text.contains("work-299") && text.ends_with("no room for them)"));
     }
 
     #[test]

@@ -3,15 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use nano_protocol::Object;
-use nano_skill::Document;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use nano_skill::{Document, MAX_FILE};
 use sha2::{Digest, Sha256};
-use ulid::Ulid;
 
+use super::disk::{ground, is_closed, remove, write_new};
 use super::library::{Library, Shelves};
 use super::shelf::{Root, Shelf};
 use super::{Skill, Source, offer, shipped};
-use crate::sandbox::workspace::{PathError, Workspace};
+use crate::sandbox::workspace::PathError;
 
 /// Why a skill was not made, changed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +27,9 @@ pub enum EditError {
     /// It may not be written, and what to do instead.
     #[error("{0}")]
     Denied(String, &'static str),
+    /// It does not fit.
+    #[error("{0}")]
+    TooLarge(String),
     /// The system failed.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -45,7 +47,7 @@ pub struct Edit {
 }
 
 /// A skill's file as it is now.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Text {
     /// What is in it.
     pub text: String,
@@ -54,16 +56,21 @@ pub struct Text {
 }
 
 impl Library {
-    /// Makes a skill in the workspace, or in the first folder of the daemon's that can be written.
+    /// Makes a skill in the workspace, or in the first folder of the daemon's that may be written; returns its file.
+    /// What lies in the daemon's own folders serves everybody: only who may change it `everywhere` can write there.
     pub fn create(
         &self,
+        everywhere: bool,
         workspace: Option<&Path>,
         (name, description): (&str, &str),
         metadata: &Object,
         body: &str,
-    ) -> Result<(), EditError> {
+    ) -> Result<PathBuf, EditError> {
         let text = nano_skill::compose(name, description, metadata, body);
         let wrong = nano_skill::name_problem(name).or_else(|| problem_of(&Document::read(text.as_bytes(), name)));
+        if text.len() as u64 > MAX_FILE {
+            return Err(EditError::TooLarge(format!("the file would be larger than {MAX_FILE} bytes")));
+        }
         if let Some(wrong) = wrong {
             return Err(EditError::Invalid(wrong));
         }
@@ -75,14 +82,15 @@ impl Library {
         };
         let mut refused = Vec::new();
         for root in &roots {
+            may_write(root, everywhere)?;
             free(&shelves, root, name)?;
             match write_new(root, name, text.as_bytes()) {
-                Ok(()) => {
+                Ok(path) => {
                     self.wrote(root);
-                    return Ok(());
+                    return Ok(path);
                 }
-                Err(why @ EditError::Conflict(_)) => return Err(why),
-                Err(why) => refused.push(why.to_string()),
+                Err(EditError::Path(why)) if is_closed(&why) => refused.push(why.to_string()),
+                Err(why) => return Err(why),
             }
         }
         let none = "there is no folder for skills; name one in skills.paths".to_owned();
@@ -96,14 +104,15 @@ impl Library {
     /// Changes a skill, if its file still has `digest`.
     pub fn update(
         &self,
+        everywhere: bool,
         workspace: Option<&Path>,
         name: &str,
         edit: Edit,
         digest: Option<&str>,
-    ) -> Result<(), EditError> {
+    ) -> Result<PathBuf, EditError> {
         let _turn = self.editing();
         let shelves = self.look_now(workspace);
-        let (root, skill) = editable(&shelves, name)?;
+        let (root, skill) = editable(&shelves, name, everywhere)?;
         let now = read(root, skill)?;
         unchanged(&now, digest, name)?;
         let text = match edit {
@@ -119,6 +128,9 @@ impl Library {
         };
         let folder = skill.folder.as_deref().map_or_else(|| skill.path.file_stem(), Path::file_name);
         let document = Document::read(text.as_bytes(), &folder.unwrap_or_default().to_string_lossy());
+        if text.len() as u64 > MAX_FILE {
+            return Err(EditError::TooLarge(format!("the file would be larger than {MAX_FILE} bytes")));
+        }
         if let Some(wrong) = problem_of(&document) {
             return Err(EditError::Invalid(wrong));
         }
@@ -128,14 +140,20 @@ impl Library {
         }
         ground(root)?.place(&skill.path.to_string_lossy(), false)?.replace(text.as_bytes())?;
         self.wrote(root);
-        Ok(())
+        Ok(skill.path.clone())
     }
 
     /// Removes a skill with its folder, if its file still has `digest`; returns what it was.
-    pub fn delete(&self, workspace: Option<&Path>, name: &str, digest: Option<&str>) -> Result<Skill, EditError> {
+    pub fn delete(
+        &self,
+        everywhere: bool,
+        workspace: Option<&Path>,
+        name: &str,
+        digest: Option<&str>,
+    ) -> Result<Skill, EditError> {
         let _turn = self.editing();
         let shelves = self.look_now(workspace);
-        let (root, skill) = editable(&shelves, name)?;
+        let (root, skill) = editable(&shelves, name, everywhere)?;
         if digest.is_some() {
             unchanged(&read(root, skill)?, digest, name)?;
         }
@@ -168,22 +186,34 @@ fn digest_of(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// Returns the skill that counts, with its root.
-pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill), EditError> {
+/// Returns the skill at `path`, else the one with this name that counts, with its root.
+pub fn find<'a>(shelves: &'a Shelves, name: &str, path: Option<&Path>) -> Result<(&'a Root, &'a Skill), EditError> {
     let gone = || EditError::Gone(format!("there is no skill {}", name.escape_debug()));
-    let skill = offer::find(shelves, name).ok_or_else(gone)?;
+    let mut all = shelves.iter().flat_map(|shelf| &shelf.skills);
+    let there = path.and_then(|path| all.find(|skill| skill.path == path));
+    let skill = there.or_else(|| offer::find(shelves, name)).ok_or_else(gone)?;
     let holds = |shelf: &&std::sync::Arc<Shelf>| shelf.skills.iter().any(|one| one.path == skill.path);
     let shelf = shelves.iter().find(holds).ok_or_else(gone)?;
     Ok((&shelf.root, skill))
 }
 
-fn editable<'a>(shelves: &'a Shelves, name: &str) -> Result<(&'a Root, &'a Skill), EditError> {
-    let (root, skill) = find(shelves, name)?;
+fn editable<'a>(shelves: &'a Shelves, name: &str, everywhere: bool) -> Result<(&'a Root, &'a Skill), EditError> {
+    let (root, skill) = find(shelves, name, None)?;
     if skill.source == Source::Shipped {
         let why = format!("{name} is shipped with nanod and stays as it is");
         return Err(EditError::Denied(why, "make one of the same name: it hides the shipped one"));
     }
+    may_write(root, everywhere)?;
     Ok((root, skill))
+}
+
+/// Refuses the daemon's own folders, which serve everybody, to who may not change them.
+fn may_write(root: &Root, everywhere: bool) -> Result<(), EditError> {
+    if everywhere || root.workspace.is_some() {
+        return Ok(());
+    }
+    let why = format!("{} serves everybody here: root and the daemon's own user may change it", root.path.display());
+    Err(EditError::Denied(why, "make the skill in a session's workspace"))
 }
 
 fn unchanged(now: &Text, digest: Option<&str>, name: &str) -> Result<(), EditError> {
@@ -206,43 +236,4 @@ fn problem_of(document: &Document) -> Option<String> {
     let first = document.problems.first().filter(|_| !document.valid)?;
     let place = first.line.map_or_else(String::new, |line| format!("line {line}: "));
     Some(format!("{place}{}", first.message))
-}
-
-/// Opens what files of a root are read and written beneath.
-pub fn ground(root: &Root) -> Result<Workspace, PathError> {
-    let (path, restrict) = match &root.workspace {
-        Some(workspace) => (workspace.as_path(), true),
-        None => (Path::new("/"), false),
-    };
-    Workspace::open(path, restrict).map_err(|source| PathError::Io { path: path.display().to_string(), source })
-}
-
-fn write_new(root: &Root, name: &str, text: &[u8]) -> Result<(), EditError> {
-    let path = root.path.join(name).join("SKILL.md");
-    let place = ground(root)?.place(&path.to_string_lossy(), true)?;
-    if place.exists() {
-        return Err(EditError::Conflict(format!("{} is there already", path.display())));
-    }
-    Ok(place.replace(text)?)
-}
-
-/// Takes `what` out of its folder in one step, then removes it; a link goes, not what it leads to.
-fn remove(ground: &Workspace, what: &Path) -> Result<(), PathError> {
-    let given = what.display().to_string();
-    let failed = |why: std::io::Error| PathError::Io { path: given.clone(), source: why };
-    let (parent, name) = (what.parent().unwrap_or(what), what.file_name().unwrap_or_default());
-    let folder = ground.folder_at(&given, parent)?;
-    let gone = PathBuf::from(format!(".nano-{}.tmp", Ulid::generate()));
-    rustix::fs::renameat(&folder, name, &folder, &gone).map_err(|why| failed(why.into()))?;
-    rustix::fs::fsync(&folder).map_err(|why| failed(why.into()))?;
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::PATH | OFlags::CLOEXEC;
-    match rustix::fs::openat(&folder, &gone, flags, Mode::empty()) {
-        Ok(opened) => {
-            use std::os::fd::AsRawFd;
-            drop(opened);
-            let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(&gone);
-            std::fs::remove_dir_all(path).map_err(failed)
-        }
-        Err(_) => rustix::fs::unlinkat(&folder, &gone, AtFlags::empty()).map_err(|why| failed(why.into())),
-    }
 }

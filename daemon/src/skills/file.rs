@@ -60,14 +60,19 @@ impl Stamp {
 
 /// What came of reading a file.
 pub enum Reading {
-    /// It is as it was, or somebody is writing it: what was read before counts.
-    Before,
+    /// It is as it was.
+    Same,
+    /// Somebody is writing it: what was read before counts.
+    Busy,
     /// What it says, or why it says nothing.
     Read(Box<Document>, Option<Stamp>),
 }
 
+/// Tells of a file whether somebody has begun to write it and not ended, as far as is known.
+pub type IsWritten<'a> = &'a dyn Fn(&Path) -> bool;
+
 /// Reads the file at `path` unless it still is `known`; `name` is that of its folder.
-pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -> Reading {
+pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>, is_written: IsWritten<'_>) -> Reading {
     let file = match ground.file_at(&path.to_string_lossy(), path) {
         Ok(file) => file,
         Err(why) => {
@@ -76,8 +81,11 @@ pub fn read(ground: &Workspace, path: &Path, name: &str, known: Option<Stamp>) -
         }
     };
     let stamp = rustix::fs::fstat(&file).ok().map(|stat| Stamp::new(&stat));
-    if stamp.is_some_and(|stamp| known == Some(stamp)) || is_busy(&file, stamp) {
-        return Reading::Before;
+    if stamp.is_some_and(|stamp| known == Some(stamp)) {
+        return Reading::Same;
+    }
+    if is_busy(&file, stamp, is_written(path)) {
+        return Reading::Busy;
     }
     let stamp = stamp.map(Stamp::unless_racy);
     let mut bytes = Vec::new();
@@ -102,12 +110,12 @@ pub fn bytes(ground: &Workspace, path: &Path) -> Result<Vec<u8>, PathError> {
 }
 
 /// Tells whether somebody is in the middle of writing the file.
-fn is_busy(file: &File, stamp: Option<Stamp>) -> bool {
+fn is_busy(file: &File, stamp: Option<Stamp>, is_written: bool) -> bool {
     let age = stamp.map(|stamp| stamp.age()).unwrap_or_default();
     match Lease::is_written(file) {
         Some(written) => written && age < PATIENCE,
-        // Leases are not to be had, as on another user's file: a writer is given a moment.
-        None => age < RACY,
+        // Leases are not to be had, as on another user's file: a writer that nobody told of is given a moment.
+        None => age < RACY || (is_written && age < PATIENCE),
     }
 }
 

@@ -177,16 +177,18 @@ impl Library {
     /// Returns the root's shelf as it is now; without a watch, as it was first read, unless it is `anew`.
     fn shelf(&self, stock: &mut Stock, root: &Root, may_be_old: bool) -> Arc<Shelf> {
         let old = stock.shelves.get(&root.path).cloned();
-        let settled = |old: &&Arc<Shelf>| (self.watch.is_none() && may_be_old) || old.is_current();
+        let is_fixed = self.watch.is_none() && may_be_old;
+        let settled = |old: &&Arc<Shelf>| (is_fixed && !old.is_waiting) || old.is_current();
         if let Some(old) = old.as_ref().filter(settled) {
             return old.clone();
         }
-        let mut fresh = Shelf::read(root, old.as_deref());
+        let is_written = |path: &Path| self.watch.as_ref().is_some_and(|watch| watch.is_written(path));
+        let mut fresh = Shelf::read(root, old.as_deref(), &is_written);
         if let Some(watch) = &self.watch {
             watch.follow(&fresh);
             // What came after it was read and before it was watched would go unnoticed.
             if !fresh.is_current() {
-                fresh = Shelf::read(root, Some(&fresh));
+                fresh = Shelf::read(root, Some(&fresh), &is_written);
                 watch.follow(&fresh);
             }
         }
@@ -219,6 +221,18 @@ impl Library {
                 watch.forget(&oldest);
             }
         }
+    }
+
+    /// Tells whether, as far as is known, a skill of another root hides the one of this name in `root` from the sessions
+    /// of a workspace.
+    pub fn is_hidden(&self, root: &Root, name: &str, workspace: &Path) -> bool {
+        let stock = self.stock();
+        let own = self.root_of(workspace);
+        let order = self.first.iter().chain(std::iter::once(&own)).chain(&self.then);
+        let before = order.take_while(|one| one.path != root.path);
+        let holds =
+            |shelf: &&Arc<Shelf>| shelf.skills.iter().any(|skill| skill.document.valid && skill.document.name == name);
+        before.filter_map(|one| stock.shelves.get(&one.path)).any(|shelf| holds(&shelf))
     }
 
     /// Waits until no other edit is under way.

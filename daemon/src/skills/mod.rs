@@ -5,6 +5,7 @@
 //! a body when the model asks for it (the second). The document itself is read by `nano_skill`.
 
 mod catalogue;
+pub mod disk;
 pub mod edit;
 mod file;
 pub mod files;
@@ -15,7 +16,7 @@ pub mod shelf;
 pub mod shipped;
 pub mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nano_protocol::skill::SkillInfo;
 use nano_skill::Document;
@@ -48,6 +49,11 @@ impl Source {
             Self::Shipped => "shipped",
         }
     }
+}
+
+/// Returns a path as text for a model or a person: nothing in it acts.
+pub fn plain(path: &Path) -> String {
+    path.to_string_lossy().chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
 }
 
 /// A skill as it was last read.

@@ -7,10 +7,14 @@ use std::sync::Arc;
 use nano_protocol::skill::SkillInfo;
 use nano_protocol::tool::Prompt;
 
+use super::catalogue::{self, Line};
 use super::file::problem;
 use super::library::Shelves;
-use super::{Skill, Source, catalogue};
+use super::{Skill, Source, plain};
 use crate::sandbox::workspace::shown;
+
+/// How many names an answer tells at most.
+const NAMED: usize = 30;
 
 /// Skills by name, as one session gets them.
 #[derive(Debug, Default)]
@@ -37,23 +41,31 @@ impl Offer {
 
     /// Returns the parts of the prompt: bodies that stand there unasked, then the catalogue.
     pub fn prompts(&self) -> Vec<Prompt> {
+        let Layout { mut parts, catalogue, .. } = self.layout();
+        parts.push(Prompt { name: "skills".into(), source: "core".into(), text: catalogue });
+        parts
+    }
+
+    /// Decides what stands in the prompt.
+    fn layout(&self) -> Layout<'_> {
         let offerable = || self.skills.iter().filter(|skill| skill.is_offerable());
         let unasked: Vec<&Arc<Skill>> = offerable().filter(|skill| self.is_unasked(skill)).collect();
         let texts: Vec<String> = unasked.iter().map(|skill| unasked_text(skill)).collect();
-        let sizes: Vec<usize> = texts.iter().map(String::len).collect();
-        let mut parts = Vec::new();
-        for ((skill, text), _) in unasked.iter().zip(texts).zip(catalogue::admitted(&sizes)).filter(|(_, fits)| *fits) {
-            let name = skill.document.name.clone();
-            parts.push(Prompt { source: format!("skill:{name}"), name, text });
+        let admitted = catalogue::admitted(&texts.iter().map(String::len).collect::<Vec<_>>());
+        let (mut parts, mut crowded) = (Vec::new(), Vec::new());
+        for ((skill, text), fits) in unasked.iter().zip(texts).zip(admitted) {
+            let name = &skill.document.name;
+            if fits {
+                parts.push(Prompt { source: format!("skill:{name}"), name: name.clone(), text });
+            } else {
+                crowded.push(name.as_str());
+            }
         }
         let is_catalogued = |skill: &&Arc<Skill>| !parts.iter().any(|part| part.name == skill.document.name);
-        let listed: Vec<(&str, &str)> = offerable()
-            .filter(is_catalogued)
-            .map(|skill| (skill.document.name.as_str(), skill.document.description.as_str()))
-            .collect();
-        let text = catalogue::block(&listed);
-        parts.push(Prompt { name: "skills".into(), source: "core".into(), text });
-        parts
+        let lines: Vec<Line<'_>> = offerable().filter(is_catalogued).map(line).collect();
+        let (catalogue, left_out) = catalogue::block(&lines);
+        let untold = left_out.into_iter().map(|at| lines[at].name).collect();
+        Layout { parts, catalogue, crowded, untold }
     }
 
     /// Returns the skill with this name, if it can be loaded: one without a description can, though none is told of it.
@@ -73,9 +85,12 @@ impl Offer {
         let mut near: Vec<&str> = names.iter().copied().filter(|known| alike(known) > 0.75).collect();
         near.sort_by(|one, other| alike(other).total_cmp(&alike(one)));
         near.truncate(3);
-        let there = if near.is_empty() { names.get(..names.len().min(30)).unwrap_or_default().to_vec() } else { near };
-        let hint = match there.as_slice() {
+        let there = if near.is_empty() { names.get(..names.len().min(NAMED)).unwrap_or_default() } else { &near };
+        let hint = match there {
             [] => "there are none in this session".to_owned(),
+            there if near.is_empty() && there.len() < names.len() => {
+                format!("there is `{}` and {} more", there.join("`, `"), names.len() - there.len())
+            }
             there => format!("there is `{}`", there.join("`, `")),
         };
         format!("there is no skill `{}`; {hint}", shown(name))
@@ -92,8 +107,23 @@ impl Offer {
     }
 }
 
+/// What of an offer stands in the prompt, and what has no room there.
+struct Layout<'a> {
+    parts: Vec<Prompt>,
+    catalogue: String,
+    /// Names of those whose body was to stand in the prompt and is too much.
+    crowded: Vec<&'a str>,
+    /// Names that the catalogue has no room for.
+    untold: Vec<&'a str>,
+}
+
+fn line(skill: &Arc<Skill>) -> Line<'_> {
+    let document = &skill.document;
+    Line { name: &document.name, about: &document.description, yields: skill.source == Source::Workspace }
+}
+
 fn unasked_text(skill: &Skill) -> String {
-    let folder = skill.folder.as_ref().map(|folder| format!("\n\n(This skill's folder: {})", folder.display()));
+    let folder = skill.folder.as_ref().map(|folder| format!("\n\n(This skill's folder: {})", plain(folder)));
     format!("## {}\n\n{}{}", skill.document.name, skill.document.body, folder.unwrap_or_default())
 }
 
@@ -114,26 +144,47 @@ pub fn find<'a>(shelves: &'a Shelves, name: &str) -> Option<&'a Arc<Skill>> {
     counting(shelves).remove(nano_skill::normalised(name).as_str())
 }
 
-/// Lists everything there is by name, of one name the one that counts first; the others say what hides them.
-pub fn list(shelves: &Shelves, trusted: bool) -> Vec<SkillInfo> {
-    let counting = counting(shelves);
+/// Lists everything there is by name, of one name the one that counts first, with what keeps each from the model of a
+/// session whose filter and trust these are.
+pub fn list(shelves: &Shelves, filter: Option<&[String]>, trusted: bool) -> Vec<SkillInfo> {
+    let (counting, offer) = (counting(shelves), Offer::new(shelves, filter, trusted));
+    let layout = offer.layout();
     let all = shelves.iter().flat_map(|shelf| &shelf.skills);
     let mut rows: Vec<(bool, SkillInfo)> = all
         .map(|skill| {
             let mut info = skill.info();
-            if info.always_load && skill.source == Source::Workspace && !trusted {
-                info.always_load = false;
-                info.problems.push(problem("always_load does not count: the workspace is not below skills.trust"));
-            }
+            info.always_load &= offer.is_unasked(skill);
             let first = counting.get(skill.document.name.as_str()).copied();
             let hidden_by = first.filter(|first| first.path != skill.path);
-            info.problems.extend(
-                hidden_by
-                    .map(|first| problem(format!("not used: {} has the same name and is used", first.path.display()))),
-            );
+            let told = notes(skill, hidden_by, &layout, trusted).into_iter().map(problem);
+            info.problems.extend(told);
             (hidden_by.is_some(), info)
         })
+        .filter(|(_, info)| filter.is_none_or(|names| names.contains(&info.name)))
         .collect();
     rows.sort_by(|(hidden, one), (also, other)| (&one.name, hidden).cmp(&(&other.name, also)));
     rows.into_iter().map(|(_, info)| info).collect()
+}
+
+/// Says what beside its own text keeps a skill from the model.
+fn notes(skill: &Skill, hidden_by: Option<&Arc<Skill>>, layout: &Layout<'_>, trusted: bool) -> Vec<String> {
+    let document = &skill.document;
+    let mut notes = Vec::new();
+    if document.hidden {
+        notes.push("disable-model-invocation: no model is told of it or can load it".into());
+    }
+    if document.always_load && skill.source == Source::Workspace && !trusted {
+        notes.push("always_load does not count: the workspace is not below skills.trust".into());
+    }
+    if let Some(first) = hidden_by {
+        notes.push(format!("not used: {} has the same name and is used", plain(&first.path)));
+        return notes;
+    }
+    if layout.crowded.contains(&document.name.as_str()) {
+        notes.push("always_load: there is no room in the prompt for its text; it stands in the catalogue".into());
+    }
+    if layout.untold.contains(&document.name.as_str()) {
+        notes.push("there is no room in the catalogue: no model is told of it, though it can load it".into());
+    }
+    notes
 }

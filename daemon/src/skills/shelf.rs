@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::{self, Reading, Stamp, problem, unusable};
+use super::file::{self, IsWritten, Reading, Stamp, problem, unusable};
 use super::folder::{ENTRIES, Kind, entries, is_flat, is_no_folder, is_skipped, skill_file};
 use super::{Skill, Source};
 use crate::sandbox::workspace::{PathError, Workspace};
@@ -44,18 +44,21 @@ pub struct Shelf {
     pub(super) marks: Vec<(PathBuf, Option<Stamp>)>,
     /// How many of the marks, from the first, are folders.
     pub(super) folders: usize,
+    /// Whether somebody was writing one of the files.
+    pub(super) is_waiting: bool,
 }
 
 impl Shelf {
     /// Walks `root`; what has not changed since `old` is taken from there.
-    pub fn read(root: &Root, old: Option<&Self>) -> Self {
-        let mut shelf = Self { root: root.clone(), skills: Vec::new(), marks: Vec::new(), folders: 0 };
+    pub fn read(root: &Root, old: Option<&Self>, is_written: IsWritten<'_>) -> Self {
+        let mut shelf =
+            Self { root: root.clone(), skills: Vec::new(), marks: Vec::new(), folders: 0, is_waiting: false };
         let opened = match &root.workspace {
             Some(workspace) => Workspace::open(workspace, true),
             None => Workspace::open(&root.path, false),
         };
         match opened {
-            Ok(ground) => Walk::new(&mut shelf, &ground, old).run(),
+            Ok(ground) => Walk::new(&mut shelf, &ground, old, is_written).run(),
             Err(why) => {
                 shelf.mark_absent();
                 if why.kind() != std::io::ErrorKind::NotFound {
@@ -68,7 +71,7 @@ impl Shelf {
 
     /// Returns a shelf that never changes.
     pub fn fixed(root: Root, skills: Vec<Arc<Skill>>) -> Self {
-        Self { root, skills, marks: Vec::new(), folders: 0 }
+        Self { root, skills, marks: Vec::new(), folders: 0, is_waiting: false }
     }
 
     /// Tells whether nothing has changed since.
@@ -98,11 +101,14 @@ impl Shelf {
 struct Walk<'a> {
     shelf: &'a mut Shelf,
     ground: &'a Workspace,
+    is_written: IsWritten<'a>,
     old: HashMap<&'a Path, &'a Arc<Skill>>,
     entered: HashSet<(u64, u64)>,
     /// Links come after all real folders, so that these keep their own names.
     folders: VecDeque<(PathBuf, usize)>,
     links: VecDeque<(PathBuf, usize)>,
+    /// Folders of skills: a link in one is no skill that failed.
+    taken: HashSet<PathBuf>,
     /// Files directly in the root that may be skills; these come last.
     flat: Vec<PathBuf>,
     /// How long all bodies are that were read, those of notes too.
@@ -113,11 +119,24 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(shelf: &'a mut Shelf, ground: &'a Workspace, old: Option<&'a Shelf>) -> Self {
+    fn new(shelf: &'a mut Shelf, ground: &'a Workspace, old: Option<&'a Shelf>, is_written: IsWritten<'a>) -> Self {
         let old = old.iter().flat_map(|old| &old.skills).map(|skill| (skill.path.as_path(), skill)).collect();
         let folders = VecDeque::from([(shelf.root.path.clone(), 0)]);
         let (entered, links, over) = (HashSet::new(), VecDeque::new(), BTreeSet::new());
-        Self { shelf, ground, old, entered, folders, links, flat: Vec::new(), bytes: 0, files: Vec::new(), over }
+        Self {
+            shelf,
+            ground,
+            is_written,
+            old,
+            entered,
+            folders,
+            links,
+            taken: HashSet::new(),
+            flat: Vec::new(),
+            bytes: 0,
+            files: Vec::new(),
+            over,
+        }
     }
 
     fn run(mut self) {
@@ -134,6 +153,7 @@ impl<'a> Walk<'a> {
                     // A link to what is no folder, or not yet.
                     self.files.push((path.clone(), Stamp::of(&path)));
                 }
+                Err(_) if path.parent().is_some_and(|above| self.taken.contains(above)) => {}
                 Err(why) => self.refuse(&path, why.to_string()),
             }
         }
@@ -186,6 +206,9 @@ impl<'a> Walk<'a> {
         if let Some(name) = &document {
             self.skill(&path.join(name), path);
         }
+        if document.is_some() || path.parent().is_some_and(|above| self.taken.contains(above)) {
+            self.taken.insert(path.to_owned());
+        }
         for (name, kind) in entries {
             let below = path.join(&name);
             match kind {
@@ -235,8 +258,12 @@ impl<'a> Walk<'a> {
             return;
         }
         let old = self.old.get(path).copied();
-        let skill = match file::read(self.ground, path, name, old.and_then(|old| old.stamp)) {
-            Reading::Before => old.cloned(),
+        let skill = match file::read(self.ground, path, name, old.and_then(|old| old.stamp), self.is_written) {
+            Reading::Same => old.cloned(),
+            Reading::Busy => {
+                self.shelf.is_waiting = true;
+                old.cloned()
+            }
             Reading::Read(mut document, stamp) => {
                 document.problems.extend(odd);
                 let (path, source) = (path.to_owned(), self.shelf.root.source);

@@ -3,13 +3,13 @@
 //! What a session is offered does not depend on it: before each request the folders are looked at anyway. Where the
 //! kernel gives no more watches, the folders are looked at now and then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
@@ -22,6 +22,9 @@ const QUIET: Duration = Duration::from_millis(150);
 const LATEST: Duration = Duration::from_secs(2);
 /// How often is looked where no watch can be had.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Of so many files is remembered that somebody writes them.
+const MOST_WRITTEN: usize = 1000;
 
 /// What a path was when it was watched: a folder that was made anew, perhaps with its old inode, is watched anew.
 type Watched = HashMap<PathBuf, Stamp>;
@@ -45,6 +48,8 @@ struct Heard {
     roots: RwLock<Vec<PathBuf>>,
     something: Notify,
     polling: AtomicBool,
+    /// Files that were written to and not closed since: where no lease can be had, nothing else tells.
+    written: Mutex<HashSet<PathBuf>>,
 }
 
 impl Default for Watch {
@@ -93,6 +98,11 @@ impl Watch {
         }
     }
 
+    /// Tells whether somebody has written to the file and not closed it since.
+    pub fn is_written(&self, path: &Path) -> bool {
+        self.heard.written().contains(path)
+    }
+
     /// Waits until something may have changed and is quiet again.
     pub async fn something(&self) {
         if self.is_polling() {
@@ -128,7 +138,23 @@ impl Heard {
         }
     }
 
+    fn written(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, event: &Event) {
+        let mut written = self.written();
+        for path in &event.paths {
+            match event.kind {
+                EventKind::Modify(ModifyKind::Data(_)) if written.len() < MOST_WRITTEN => written.insert(path.clone()),
+                EventKind::Access(AccessKind::Close(AccessMode::Write))
+                | EventKind::Remove(_)
+                | EventKind::Create(_)
+                | EventKind::Modify(ModifyKind::Name(_)) => written.remove(path),
+                _ => false,
+            };
+        }
+        drop(written);
         // Opening and reading, our own too, changes nothing.
         let idle = matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write));
         let roots = self.roots.read().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::shown;
-use crate::skills::{Skill, files};
+use crate::skills::{Skill, files, plain};
 
 /// The longest body of one answer, in bytes.
 const BYTES: usize = 50 * 1024;
@@ -70,13 +70,13 @@ impl Tool for LoadSkill {
 /// Returns where the session's tools find the skill's folder.
 async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<String, ToolFault> {
     match &context.sandbox {
-        Some(sandbox) => Ok(sandbox.skill_folder(&skill.document.name, folder).await?),
-        None => Ok(folder.display().to_string()),
+        Some(sandbox) => Ok(plain(Path::new(&sandbox.skill_folder(&skill.document.name, folder).await?))),
+        None => Ok(plain(folder)),
     }
 }
 
 fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
-    let (document, path) = (&skill.document, skill.path.display());
+    let (document, path) = (&skill.document, plain(&skill.path));
     let body = document.body.get(..document.body.floor_char_boundary(BYTES)).unwrap_or_default();
     let mut parts = vec![format!("<skill name=\"{}\">\n{body}\n</skill>", document.name.replace('"', "&quot;"))];
     if body.len() < document.body.len() {

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use std::path::PathBuf;
+
 use nano_protocol::Object;
 use nanod::skills::edit::{self, Edit, EditError};
 use serde_json::json;
@@ -16,27 +18,28 @@ pub fn word<T>(result: &Result<T, EditError>) -> &'static str {
         Err(EditError::Gone(_)) => "gone",
         Err(EditError::Conflict(_)) => "conflict",
         Err(EditError::Denied(..)) => "denied",
+        Err(EditError::TooLarge(_)) => "too large",
         Err(EditError::Path(_)) => "path",
     }
 }
 
 impl World {
-    pub fn create(&self, name: &str) -> Result<(), EditError> {
-        self.library.create(None, (name, "About it."), &Object::new(), "body")
+    pub fn create(&self, name: &str) -> Result<PathBuf, EditError> {
+        self.library.create(true, None, (name, "About it."), &Object::new(), "body")
     }
 
-    pub fn create_here(&self, name: &str) -> Result<(), EditError> {
-        self.library.create(Some(&self.workspace()), (name, "About it."), &Object::new(), "body")
+    pub fn create_here(&self, name: &str) -> Result<PathBuf, EditError> {
+        self.library.create(true, Some(&self.workspace()), (name, "About it."), &Object::new(), "body")
     }
 
-    fn update(&self, name: &str, edit: Edit) -> Result<(), EditError> {
-        self.library.update(Some(&self.workspace()), name, edit, None)
+    fn update(&self, name: &str, edit: Edit) -> Result<PathBuf, EditError> {
+        self.library.update(true, Some(&self.workspace()), name, edit, None)
     }
 
     /// Returns the digest of a skill's file.
     pub fn digest(&self, name: &str) -> String {
         let shelves = self.look();
-        let (root, skill) = edit::find(&shelves, name).unwrap();
+        let (root, skill) = edit::find(&shelves, name, None).unwrap();
         edit::read(root, skill).unwrap().digest
     }
 }
@@ -76,11 +79,11 @@ fn names_of_new_skills_are_strict() {
 fn what_makes_no_skill_is_not_written() {
     let world = World::new();
     for about in ["", " ", "\n"] {
-        let made = world.library.create(None, ("a", about), &Object::new(), "body");
+        let made = world.library.create(true, None, ("a", about), &Object::new(), "body");
         assert_eq!(word(&made), "invalid", "{about:?}");
     }
-    let huge = world.library.create(None, ("a", "A."), &Object::new(), &"x".repeat(1 << 20));
-    assert_eq!(word(&huge), "invalid");
+    let huge = world.library.create(true, None, ("a", "A."), &Object::new(), &"x".repeat(1 << 20));
+    assert_eq!(word(&huge), "too large");
     assert!(!world.path("config").exists());
 }
 
@@ -90,8 +93,13 @@ fn a_new_skill_reads_as_it_was_given() {
     drop(world.look());
     let metadata = json!({"metadata": {"always_load": "true"}, "license": "MIT", "name": "no"});
     let about = "Uses: colons, \"quotes\" # and\nlines";
-    let made =
-        world.library.create(None, ("a", about), metadata.as_object().unwrap(), "# Body\r\n\n---\nnot front matter");
+    let made = world.library.create(
+        true,
+        None,
+        ("a", about),
+        metadata.as_object().unwrap(),
+        "# Body\r\n\n---\nnot front matter",
+    );
     made.unwrap();
     let row = world.row("config/a/SKILL.md");
     assert_eq!((row.description.as_str(), row.problems.len()), ("Uses: colons, \"quotes\" # and lines", 0), "{row:?}");
@@ -191,10 +199,10 @@ fn changes_that_are_refused_change_nothing() {
         assert_eq!(word(&world.update(name, edit)), expected, "{name}");
     }
     let stale = world.digest("a");
-    let wrong = world.library.update(None, "a", body("x"), Some("0"));
+    let wrong = world.library.update(true, None, "a", body("x"), Some("0"));
     assert_eq!((word(&wrong), world.read("user/a/SKILL.md")), ("conflict", old));
-    world.library.update(None, "a", body("new"), Some(&stale)).unwrap();
-    assert_eq!(word(&world.library.update(None, "a", body("newer"), Some(&stale))), "conflict");
+    world.library.update(true, None, "a", body("new"), Some(&stale)).unwrap();
+    assert_eq!(word(&world.library.update(true, None, "a", body("newer"), Some(&stale))), "conflict");
     assert_eq!(world.body("a").unwrap(), "new");
 }
 
@@ -206,7 +214,7 @@ fn a_file_that_is_too_long_is_not_cut_off() {
     assert_ne!(word(&world.update("a", described("Shorter."))), "ok");
     assert_eq!(world.read("user/a/SKILL.md").len(), long.len());
     world.update("a", whole(text("a", "Short.", "body"))).ok();
-    world.library.delete(None, "a", None).unwrap();
+    world.library.delete(true, None, "a", None).unwrap();
     assert!(!world.path("user/a").exists());
 }
 
@@ -249,7 +257,7 @@ fn an_edit_of_one_that_is_hidden_by_another_goes_to_the_one_that_counts() {
     world.skill("w/.agents/skills/a");
     world.update("a", body("mine")).unwrap();
     assert!(world.read("w/.agents/skills/a/SKILL.md").contains("mine"));
-    world.library.update(None, "a", body("yours"), None).unwrap();
+    world.library.update(true, None, "a", body("yours"), None).unwrap();
     assert!(world.read("user/a/SKILL.md").contains("yours"));
     assert_eq!(world.body("a").unwrap(), "mine");
 }
@@ -278,4 +286,21 @@ fn nothing_outside_a_workspace_is_touched() {
         assert_eq!(std::fs::read_dir(world.path("outside/skills")).unwrap().count(), 1, "{link}");
         assert_eq!(std::fs::read_dir(world.path("outside")).unwrap().count(), 1, "{link}");
     }
+}
+
+#[test]
+fn who_may_not_change_the_daemons_folders_can_change_a_workspace() {
+    let world = World::new();
+    world.create("a").unwrap();
+    world.create_here("b").unwrap();
+    let here = Some(world.workspace());
+    let here = here.as_deref();
+    let create = |name, place| word(&world.library.create(false, place, (name, "About it."), &Object::new(), "body"));
+    assert_eq!([create("c", None), create("c", here)], ["denied", "ok"]);
+    for (name, expected) in [("a", "denied"), ("b", "ok")] {
+        let changed = world.library.update(false, here, name, body("new"), None);
+        assert_eq!(word(&changed), expected, "{name}");
+        assert_eq!(word(&world.library.delete(false, here, name, None)), expected, "{name}");
+    }
+    assert_eq!(world.body("a").as_deref(), Some("body"));
 }

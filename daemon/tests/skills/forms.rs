@@ -68,7 +68,7 @@ fn names_that_are_no_text_are_listed_all_the_same() {
     std::fs::write(bad.join("SKILL.md"), "---\ndescription: About it.\n---\nbody\n").unwrap();
     assert_eq!(world.names(), ["b\u{fffd}d", "good"]);
     assert_eq!(world.offer().get("b\u{fffd}d").unwrap().folder, Some(bad.clone()));
-    world.library.delete(None, "b\u{fffd}d", None).unwrap();
+    world.library.delete(true, None, "b\u{fffd}d", None).unwrap();
     assert!(!bad.exists());
 }
 

@@ -102,7 +102,7 @@ fn dot_agents_may_be_a_link_within_and_the_workspace_one_itself() {
     world.link("w", "also");
     for workspace in ["w", "also"] {
         let shelves = world.library.look_now(Some(&world.path(workspace)));
-        let rows = nanod::skills::offer::list(&shelves, false);
+        let rows = nanod::skills::offer::list(&shelves, None, false);
         assert!(rows.iter().any(|row| row.name == "a" && row.valid && row.source == "workspace"), "{rows:?}");
     }
 }

@@ -221,7 +221,7 @@ fn without_a_watch_skills_are_taken_once_but_own_edits_are_seen() {
     world.write(FILE, text("a", "About a.", "changed"));
     world.library.look_again();
     assert_eq!((world.names(), world.body("a").unwrap()), (vec!["a".to_owned()], "Body of user/a.".to_owned()));
-    world.library.create(None, ("c", "C."), &nano_protocol::Object::new(), "c").unwrap();
+    world.library.create(true, None, ("c", "C."), &nano_protocol::Object::new(), "c").unwrap();
     assert_eq!(world.names(), ["a", "c"]);
     assert_eq!(world.news(), ["c added"]);
 }

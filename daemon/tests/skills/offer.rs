@@ -130,7 +130,7 @@ fn always_load_counts_where_it_is_trusted() {
         let trusts = world.library.trusts(&workspace);
         let offer = Offer::new(&shelves, Some(&["a".to_owned()]), trusts);
         assert_eq!(parts(&offer), [if expected { "a" } else { "-a" }], "{trust:?} {workspace:?}");
-        let row = nanod::skills::offer::list(&shelves, trusts).into_iter().find(|row| row.name == "a").unwrap();
+        let row = nanod::skills::offer::list(&shelves, None, trusts).into_iter().find(|row| row.name == "a").unwrap();
         assert_eq!((row.always_load, row.problems.len()), (expected, usize::from(!expected)), "{row:?}");
     }
     // A link below a trusted folder does not make what it leads to trusted.

@@ -89,11 +89,11 @@ fn the_home_as_workspace_is_listed_once_and_stays_trusted() {
         let always = "---\nname: a\ndescription: A.\nmetadata:\n  always_load: true\n---\nAlways here.\n";
         world.write("w/.agents/skills/a/SKILL.md", always);
         let library = &world.library;
-        library.create(Some(&world.workspace()), ("b", "B."), &nano_protocol::Object::new(), "b").unwrap();
+        library.create(true, Some(&world.workspace()), ("b", "B."), &nano_protocol::Object::new(), "b").unwrap();
         world.link("w", "also");
         for workspace in ["w", "also"] {
             let shelves = library.look_now(Some(&world.path(workspace)));
-            let rows = nanod::skills::offer::list(&shelves, false);
+            let rows = nanod::skills::offer::list(&shelves, None, false);
             let rows: Vec<_> = rows.iter().filter(|row| row.source != "shipped").collect();
             let source = if config { "config" } else { "user" };
             assert_eq!(rows.len(), 2, "{workspace}: {rows:?}");

@@ -5,7 +5,7 @@ use super::world::World;
 
 /// Deletes, and returns what became of it.
 fn delete(world: &World, name: &str) -> &'static str {
-    word(&world.library.delete(Some(&world.workspace()), name, None))
+    word(&world.library.delete(true, Some(&world.workspace()), name, None))
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn only_what_was_seen_is_removed() {
     world.skill("user/a");
     let seen = world.digest("a");
     world.write("user/a/SKILL.md", super::world::text("a", "About it.", "changed"));
-    assert_eq!(word(&world.library.delete(None, "a", Some(&seen))), "conflict");
+    assert_eq!(word(&world.library.delete(true, None, "a", Some(&seen))), "conflict");
     assert!(world.path("user/a/SKILL.md").exists());
-    assert_eq!(word(&world.library.delete(None, "a", Some(&world.digest("a")))), "ok");
+    assert_eq!(word(&world.library.delete(true, None, "a", Some(&world.digest("a")))), "ok");
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl World {
 
     /// Lists all but what is shipped.
     pub fn list(&self) -> Vec<SkillInfo> {
-        let all = offer::list(&self.look(), self.library.trusts(&self.workspace()));
+        let all = offer::list(&self.look(), None, self.library.trusts(&self.workspace()));
         all.into_iter().filter(|one| one.source != "shipped").collect()
     }
 

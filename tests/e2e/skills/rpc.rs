@@ -40,9 +40,13 @@ fn a_skill_is_made_shown_changed_and_removed() {
             (info.name.as_str(), info.description.as_str(), info.source.as_str()),
             ("made-here", "About: it", source)
         );
+        assert_eq!((info.path.as_str(), info.valid), (path.to_str().expect("a path"), true));
+        // What stands in a workspace is not in the prompt unasked, and that is said.
+        let told: Vec<&str> = info.problems.iter().map(|problem| problem.message.as_str()).collect();
+        let untrusted = "always_load does not count: the workspace is not below skills.trust";
         assert_eq!(
-            (info.path.as_str(), info.valid, &info.problems),
-            (path.to_str().expect("a path"), true, &Vec::new())
+            (info.always_load, told),
+            (within.is_none(), if within.is_none() { vec![] } else { vec![untrusted] })
         );
         assert_eq!(
             (made.body.as_str(), made.digest.len(), &made.metadata["license"]),
@@ -152,7 +156,7 @@ fn what_is_as_long_as_may_be_serves_or_is_refused_as_too_large() {
         let name = format!("long-{length}");
         match client.call("skill.create", &json!({"name": name, "description": "d", "content": "x".repeat(length)})) {
             Err(error) => {
-                assert!(error.message.contains("larger than 1048576 bytes"), "{error:?}");
+                assert!(error.code == -32008 && error.message.contains("larger than 1048576 bytes"), "{error:?}");
                 assert!(!ground.paths().join(&name).exists(), "a refusal leaves nothing behind");
             }
             Ok(made) => {
