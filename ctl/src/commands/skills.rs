@@ -14,7 +14,7 @@ use nano_protocol::skill::{Problem, Skill, SkillDeleteParams, SkillInfo, SkillLi
 
 use crate::client::decode;
 use crate::context::{Context, Start};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::Output;
 use crate::table::Column::{Text, Whole};
 use crate::table::{fields, table, table_with_lines};
@@ -88,12 +88,11 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
         Verb::List(args) => list(context, &args),
         Verb::Show(args) => {
             let params = SkillParams { session: args.one.scope.session(), name: args.one.name };
-            context.show::<SkillGet>(
-                &params,
-                |output, it| {
-                    if args.text { output.piece(&it.text) } else { show(output, &it) }
-                },
-            )
+            if args.text && !context.output.json {
+                let raw = context.connect(Start::Never)?.call_raw(SkillGet::NAME, &params)?;
+                return Ok(context.output.piece(&readable(decode(&raw)?)?.text)?);
+            }
+            context.show::<SkillGet>(&params, |output, it| show(output, &it))
         }
         Verb::Create(args) => write::create(context, &args),
         Verb::Edit(args) => write::edit(context, &args),
@@ -103,6 +102,16 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
         }
         Verb::Validate(args) => validate::run(&context.output, &args),
     }
+}
+
+/// Refuses a skill whose file the daemon could not read: it has no text to show or change.
+fn readable(skill: Skill) -> Result<Skill, Failure> {
+    if !skill.digest.is_empty() {
+        return Ok(skill);
+    }
+    let why = skill.info.problems.first().map_or("nobody knows why", |problem| problem.message.as_str());
+    let what = format!("{} cannot be read: {why}", skill.info.name);
+    Err(Failure::new(Kind::Refused, what, format!("look at {}", skill.info.path)))
 }
 
 impl Scope {

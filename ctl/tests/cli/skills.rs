@@ -106,6 +106,21 @@ fn one_is_shown_whole_or_as_its_file() {
 }
 
 #[test]
+fn one_that_cannot_be_read_has_no_text() {
+    let locked = skill("hello", &json!({"digest": "", "text": "", "problems": [{"message": "permission denied"}]}));
+    let fake = Fake::start(move |_, _| vec![Say::Result(locked.clone())]);
+    for args in [&["skills", "show", "hello", "--text"][..], &["skills", "edit", "hello"]] {
+        let ran = nanoctl(&fake, args);
+        assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{args:?}");
+        assert!(
+            ran.err.ends_with("hello cannot be read: permission denied; look at /k/hello/SKILL.md\n"),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
 fn one_is_deleted() {
     let fake = Fake::start(|_, _| vec![Say::Result(skill("hello", &json!({})))]);
     let ran = nanoctl(&fake, &["skills", "delete", "hello", "-s", "web"]);

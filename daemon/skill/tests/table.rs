@@ -144,7 +144,7 @@ fn what_clients_ask_for_is_seen_however_it_is_written() {
     }
     assert!(says("disable-model-invocation: true").hidden && says("disable-model-invocation: \"true\"").hidden);
     // What is not plainly said is told.
-    for (written, on) in [("yes", true), ("True", true), ("off", false), ("often", false), ("[true]", false)] {
+    for (written, on) in [("yes", true), ("ON", true), ("off", false), ("often", false), ("[true]", false)] {
         let document = says(&format!("disable-model-invocation: {written}"));
         let told = document.problems.iter().any(|problem| problem.message.starts_with("disable-model-invocation"));
         assert!(document.hidden == on && told, "{written}: {:?}", document.problems);

@@ -84,3 +84,23 @@ async fn without_a_watch_there_is_none() {
     let world = World::with(|_, places| places.watch = false);
     assert!(world.library.watch().is_none());
 }
+
+#[tokio::test]
+async fn a_file_that_is_being_written_is_known_until_it_is_closed() {
+    use std::io::Write;
+    let world = World::new();
+    world.write("config/a/SKILL.md", text("a", "A.", "good"));
+    world.look();
+    let (path, watch) = (world.path("config/a/SKILL.md"), world.library.watch().unwrap());
+    let until = async |written: bool| {
+        while watch.is_written(&path) != written {
+            tokio::task::yield_now().await;
+        }
+    };
+    let guard = Duration::from_secs(20);
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"more").unwrap();
+    assert!(tokio::time::timeout(guard, until(true)).await.is_ok(), "the write was not noticed");
+    drop(file);
+    assert!(tokio::time::timeout(guard, until(false)).await.is_ok(), "its end was not noticed");
+}

@@ -9,7 +9,7 @@ use nano_protocol::skill::{Skill, SkillCreateParams, SkillParams, SkillUpdatePar
 use nano_skill::{Document, compose, name_problem, rewrite};
 
 use super::draft::Draft;
-use super::{One, file, placed};
+use super::{One, file, placed, readable};
 use crate::client::{Raw, decode};
 use crate::context::{Context, Start};
 use crate::failure::{Failure, Kind};
@@ -84,7 +84,7 @@ pub fn edit(context: &Context, args: &Edit) -> Result<(), Failure> {
     let (output, one) = (&context.output, &args.one);
     let params = SkillParams { name: one.name.clone(), session: one.scope.session() };
     let raw = context.connect(Start::Never)?.call_raw(SkillGet::NAME, &params)?;
-    let Skill { info, text, digest, .. } = decode(&raw)?;
+    let Skill { info, text, digest, .. } = readable(decode(&raw)?)?;
     if info.source == "shipped" {
         // The daemon would refuse it only after all the typing.
         return Err(refused(format!("{} is part of nanod", info.name), "nanoctl skills create makes one of your own"));
