@@ -162,6 +162,8 @@ impl Library {
 
     /// Looks at everything that was looked at before, so that what changed is told.
     pub fn look_again(&self) {
+        // Watched first: what came after it was read and before it was watched would go unnoticed.
+        self.watch.iter().for_each(Watch::obey);
         let mut stock = self.stock();
         let roots: Vec<Root> = stock.shelves.values().map(|shelf| shelf.root.clone()).collect();
         for root in roots {
@@ -183,16 +185,10 @@ impl Library {
             return old.clone();
         }
         let is_written = |path: &Path| self.watch.as_ref().is_some_and(|watch| watch.is_written(path));
-        let mut fresh = Shelf::read(root, old.as_deref(), &is_written);
+        let fresh = Arc::new(Shelf::read(root, old.as_deref(), &is_written));
         if let Some(watch) = &self.watch {
-            watch.follow(&fresh);
-            // What came after it was read and before it was watched would go unnoticed.
-            if !fresh.is_current() {
-                fresh = Shelf::read(root, Some(&fresh), &is_written);
-                watch.follow(&fresh);
-            }
+            watch.follow(fresh.clone());
         }
-        let fresh = Arc::new(fresh);
         stock.shelves.insert(root.path.clone(), fresh.clone());
         if let Some(old) = old {
             self.tell(&old, &fresh);

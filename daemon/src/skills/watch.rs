@@ -30,7 +30,12 @@ const MOST_WRITTEN: usize = 1000;
 type Watched = HashMap<PathBuf, Stamp>;
 
 /// A watch on folders of skills.
+///
+/// What is to be watched is only noted by who looks: the kernel's thread may be busy with a storm of events, and a
+/// session's request must not wait for that. Who waits for changes carries it out.
 pub struct Watch {
+    /// By root, what it was last found to be; none: nothing more is watched for it.
+    orders: Mutex<HashMap<PathBuf, Option<Arc<Shelf>>>>,
     /// Locked first: the watcher's own thread takes the other lock, and `watch` waits for that thread.
     held: Mutex<Held>,
     heard: Arc<Heard>,
@@ -57,7 +62,7 @@ impl Default for Watch {
     fn default() -> Self {
         let heard = Arc::new(Heard::default());
         let watcher = watcher(&heard).inspect_err(|why| heard.poll(why)).ok();
-        Self { held: Mutex::new(Held { watcher, by_root: HashMap::new() }), heard }
+        Self { orders: Mutex::default(), held: Mutex::new(Held { watcher, by_root: HashMap::new() }), heard }
     }
 }
 
@@ -67,8 +72,33 @@ impl Watch {
         self.heard.polling.load(Ordering::Relaxed)
     }
 
-    /// Watches exactly the folders of `shelf`, or what stands above its root while that is not there.
-    pub fn follow(&self, shelf: &Shelf) {
+    /// Notes that exactly the folders of `shelf` are to be watched, or what stands above its root while that is not there.
+    pub fn follow(&self, shelf: Arc<Shelf>) {
+        self.orders().insert(shelf.root.path.clone(), Some(shelf));
+        self.heard.something.notify_one();
+    }
+
+    /// Notes that nothing more is to be watched for the root at `path`.
+    pub fn forget(&self, path: &Path) {
+        self.orders().insert(path.to_owned(), None);
+    }
+
+    /// Carries out what was noted; it waits for the kernel.
+    pub fn obey(&self) {
+        let orders = std::mem::take(&mut *self.orders());
+        for (root, shelf) in orders {
+            match shelf {
+                Some(shelf) => self.watch(&shelf),
+                None => self.unwatch(&root),
+            }
+        }
+    }
+
+    fn orders(&self) -> MutexGuard<'_, HashMap<PathBuf, Option<Arc<Shelf>>>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, shelf: &Shelf) {
         let mut held = self.held();
         let root = &shelf.root.path;
         if !held.by_root.contains_key(root) {
@@ -89,8 +119,7 @@ impl Watch {
         }
     }
 
-    /// Watches nothing more for the root at `path`.
-    pub fn forget(&self, path: &Path) {
+    fn unwatch(&self, path: &Path) {
         let mut held = self.held();
         self.heard.roots.write().unwrap_or_else(PoisonError::into_inner).retain(|root| root != path);
         for path in held.by_root.remove(path).unwrap_or_default().keys() {

@@ -91,6 +91,7 @@ async fn a_file_that_is_being_written_is_known_until_it_is_closed() {
     let world = World::new();
     world.write("config/a/SKILL.md", text("a", "A.", "good"));
     world.look();
+    world.library.look_again();
     let (path, watch) = (world.path("config/a/SKILL.md"), world.library.watch().unwrap());
     let until = async |written: bool| {
         while watch.is_written(&path) != written {
