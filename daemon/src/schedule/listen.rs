@@ -177,9 +177,14 @@ impl Scheduler {
     /// Sets off one that waits for a task which has ended already; false: not now.
     async fn check_task_of(&self, id: &FollowupId) -> bool {
         let _turn = self.turn.write().await;
-        match self.get(id).filter(|record| record.followup.state == FollowupState::Active) {
-            Some(record) => self.check_task(record).await,
-            None => true,
+        let Some(record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
+            return true;
+        };
+        match slots::schedule(&record) {
+            Ok(Schedule::Task { task }) if self.task(&task).is_none() => {
+                self.fail(record, format!("task {task} is gone")).await
+            }
+            _ => self.check_task(record).await,
         }
     }
 

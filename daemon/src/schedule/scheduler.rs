@@ -227,7 +227,8 @@ impl Scheduler {
         }
     }
 
-    async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
+    /// Ends one that cannot go on; false: that could not be recorded.
+    pub(super) async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
         tracing::error!(followup = %record.followup.id, why, "a follow-up cannot go on");
         (record.followup.state, record.followup.reason) = (FollowupState::Failed, Some(why));
         self.save(&record, Vec::new()).await.is_ok()
