@@ -64,7 +64,7 @@ fn failures_in_a_row_pause_it() {
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
     let followup = schedule(&mut client, &session, &json!({"external": true}), &json!({}));
-    let mut run = |client: &mut nano_tests::client::Client, content: &str| {
+    let run = |client: &mut nano_tests::client::Client, content: &str| {
         let params = json!({"followup": followup.id, "content": content});
         let task: nano_protocol::task::Task = client.get("followup.trigger", &params);
         client.settled(&task.id).state

@@ -136,12 +136,15 @@ impl Book {
         }
     }
 
-    /// Looks at it again not before `until`.
-    pub fn put_off(&mut self, id: &FollowupId, until: Timestamp) {
-        let Some(entry) = self.entries.get_mut(id) else { return };
-        if let Some(due) = entry.due.replace(Due::Wall(until)) {
-            self.due.remove(&(due, id.clone()));
-            self.due.insert((Due::Wall(until), id.clone()));
+    /// Looks at one that is due again not before `boot_ms`, by the clock that nobody sets.
+    pub fn put_off(&mut self, id: &FollowupId, boot_ms: u64) {
+        let later = Due::Boot(boot_ms);
+        if let Some(entry) = self.entries.get_mut(id)
+            && let Some(due) = entry.due.as_mut()
+        {
+            self.due.remove(&(*due, id.clone()));
+            *due = later;
+            self.due.insert((later, id.clone()));
         }
     }
 

@@ -68,7 +68,7 @@ impl Scheduler {
             if stopping.is_cancelled() {
                 return;
             }
-            let again = Duration::from_millis(AGAIN_MS.unsigned_abs());
+            let again = Duration::from_millis(AGAIN_MS);
             tokio::select! {
                 () = stopping.cancelled() => {}
                 _ = head.changed() => {}

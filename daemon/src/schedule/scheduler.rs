@@ -25,7 +25,7 @@ use crate::store::record::FollowupRecord;
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// How long a slot waits whose session takes nothing now, in milliseconds.
-pub(super) const AGAIN_MS: i64 = 5000;
+pub(super) const AGAIN_MS: u64 = 5000;
 /// A wall clock that goes back by more than this at once may have been wrong before.
 const STEP_MS: i64 = 60 * 60 * 1000;
 
@@ -150,7 +150,11 @@ impl Scheduler {
             self.get(&id).iter().for_each(|record| self.make_room(record));
         }
         self.rewind_all().await;
-        tokio::join!(self.fire_due(), self.listen(), self.look_at_files(), self.keep_short());
+        let (shutdown, [events, files, rows]) = (&self.deps().shutdown, [self.clone(), self.clone(), self.clone()]);
+        shutdown.spawn("follow-up-events", async move { events.listen().await });
+        shutdown.spawn("follow-up-files", async move { files.look_at_files().await });
+        shutdown.spawn("follow-up-rows", async move { rows.keep_short().await });
+        self.fire_due().await;
     }
 
     async fn fire_due(&self) {
@@ -168,7 +172,7 @@ impl Scheduler {
             if let Some(id) = due {
                 if !self.fire(&id, &now).await {
                     // Later, and meanwhile the others.
-                    self.book().put_off(&id, now.wall.plus_ms(AGAIN_MS));
+                    self.book().put_off(&id, now.boot_ms + AGAIN_MS);
                 }
                 continue;
             }
@@ -239,4 +243,23 @@ impl Scheduler {
 fn set_back_by(before: &Moment, now: &Moment) -> i64 {
     let passed = now.boot_ms.saturating_sub(before.boot_ms).cast_signed();
     before.wall.plus_ms(passed).0.saturating_sub(now.wall.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_back_are_told_from_time_that_passes() {
+        let at = |wall, boot_ms| Moment { wall: Timestamp(wall), boot_ms, boot: "b".into() };
+        for (before, now, expected) in [
+            (at(1000, 0), at(2000, 1000), 0),
+            (at(1000, 0), at(1000, 0), 0),
+            (at(9000, 0), at(5000, 1000), 5000),
+            (at(1000, 0), at(9000, 1000), -7000),
+            (at(0, 0), at(-STEP_MS, 1000), STEP_MS + 1000),
+        ] {
+            assert_eq!(set_back_by(&before, &now), expected, "{before:?} {now:?}");
+        }
+    }
 }

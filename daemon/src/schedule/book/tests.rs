@@ -62,16 +62,13 @@ proptest! {
     ) {
         let (mut book, mut all) = (Book::default(), BTreeMap::new());
         for (id, session, act, kind, next) in acts {
-            match STATES.get(act) {
-                Some(state) => {
-                    let record = record(id, session, *state, &schedule(kind), next);
-                    book.put(&record, "b");
-                    all.insert(id, record);
-                }
-                None => {
-                    book.remove(&FollowupId(format!("fup_{id:05}")));
-                    all.remove(&id);
-                }
+            if let Some(state) = STATES.get(act) {
+                let record = record(id, session, *state, &schedule(kind), next);
+                book.put(&record, "b");
+                all.insert(id, record);
+            } else {
+                book.remove(&FollowupId(format!("fup_{id:05}")));
+                all.remove(&id);
             }
         }
         let ids = |records: Vec<&FollowupRecord>| -> Vec<String> {
@@ -98,7 +95,7 @@ proptest! {
             prop_assert!(found.is_none_or(|found| expected.contains(&&found)));
         }
         for (_, id) in due {
-            book.put_off(&FollowupId(id), Timestamp(5000));
+            book.put_off(&FollowupId(id), 5000);
         }
         prop_assert_eq!(book.first_due(&at(4999)), None);
     }
