@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use nano_protocol::followup::Followup;
 use nano_tests::client::Client;
@@ -21,11 +20,6 @@ fn told(client: &mut Client, session: &str) -> Vec<String> {
     let tasks = made(client, session);
     let file = |content: &str| content.rsplit_once("File: ").expect("a line that names the file").1.to_owned();
     tasks.iter().map(|task| file(&task.content)).collect()
-}
-
-/// Waits longer than the folders are left alone.
-fn settle() {
-    std::thread::sleep(Duration::from_secs(6));
 }
 
 fn put(folder: &Path, name: &str, text: &str) {
@@ -57,10 +51,12 @@ fn each_version_once() {
     put(&work, "new", "3");
     fs::rename(work.join("new"), work.join("inbox/a.md")).expect("a rename");
     wait_made(&mut client, &session, 4);
-    settle();
-    let expected = ["inbox/a.md", "inbox/b.md", "inbox/a.md", "inbox/a.md"];
+    // What is found together comes by name: with the last one all have come that ever will.
+    put(&work, "inbox/z.md", "4");
+    wait_made(&mut client, &session, 5);
+    let expected = ["inbox/a.md", "inbox/b.md", "inbox/a.md", "inbox/a.md", "inbox/z.md"];
     assert_eq!(told(&mut client, &session), expected);
-    assert_eq!(check(&daemon, &followup).len(), 4);
+    assert_eq!(check(&daemon, &followup).len(), 5);
 }
 
 #[test]
@@ -89,15 +85,17 @@ fn not_before_it_is_complete() {
     let (session, work) = (daemon.session(&mut client), daemon.workspace());
     on(&mut client, &session, "*.log");
     let mut file = fs::File::create(work.join("a.log")).expect("a file");
-    for _ in 0..6 {
+    for n in 1..3 {
         file.write_all(b"more").expect("a line");
-        std::thread::sleep(Duration::from_millis(250));
+        put(&work, &format!("b{n}.log"), "x");
+        wait_made(&mut client, &session, n);
     }
-    assert_eq!(made(&mut client, &session).len(), 0, "somebody still writes it");
+    assert_eq!(told(&mut client, &session), ["b1.log", "b2.log"], "somebody still writes the first one");
     drop(file);
-    wait_made(&mut client, &session, 1);
-    settle();
-    assert_eq!(told(&mut client, &session), ["a.log"]);
+    wait_made(&mut client, &session, 3);
+    put(&work, "c.log", "x");
+    wait_made(&mut client, &session, 4);
+    assert_eq!(told(&mut client, &session), ["b1.log", "b2.log", "a.log", "c.log"]);
 }
 
 #[test]
@@ -124,10 +122,12 @@ fn nothing_but_regular_files_below_the_workspace() {
     .expect("a pipe");
     put(&outside, "y.md", "secret");
     put(&work, "odd\n name.md", "x");
-    wait_made(&mut client, &session, 1);
-    settle();
-    assert_eq!(told(&mut client, &session), [r"odd\n name.md"]);
-    assert_eq!(get(&mut client, &followup).runs, 1);
+    put(&work, "z.md", "x");
+    wait_made(&mut client, &session, 2);
+    put(&work, "zz.md", "x");
+    wait_made(&mut client, &session, 3);
+    assert_eq!(told(&mut client, &session), [r"odd\n name.md", "z.md", "zz.md"]);
+    assert_eq!(get(&mut client, &followup).runs, 3);
 }
 
 #[test]
@@ -142,6 +142,7 @@ fn what_appears_in_a_pause_does_not_count() {
     act(&mut client, "followup.resume", &followup);
     put(&work, "b.md", "x");
     wait_made(&mut client, &session, 1);
-    settle();
-    assert_eq!(told(&mut client, &session), ["b.md"]);
+    put(&work, "c.md", "x");
+    wait_made(&mut client, &session, 2);
+    assert_eq!(told(&mut client, &session), ["b.md", "c.md"]);
 }
