@@ -38,7 +38,7 @@ pub mod telemetry;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use clock::Clock;
@@ -149,12 +149,14 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
+        later: OnceLock::new(),
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
     // Looked at once, it is known what changes are.
     deps.skills.look(None).await;
     let scheduler = Scheduler::load(registry.clone())?;
+    let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));

@@ -47,7 +47,6 @@ fn all() -> Vec<Arc<dyn Tool>> {
         Fake::tool("mcp__a__z", "mcp:a"),
         Fake::tool("mcp__a__y", "mcp:a"),
         Fake::tool("deploy", "config"),
-        Fake::tool("schedule_followup", "core"),
         Fake::tool("upload_file", "booter:shipyard"),
     ];
     all.extend(registry().into_iter().rev());
@@ -84,11 +83,11 @@ async fn before_and_after_boot_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let before = "default: read_file write_file edit_file exec python\n\
                   - load_skill: no skill is offered\n- search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                  - datetime: not in mode core";
+                  - datetime: not in mode core\n- schedule_followup: not in mode core";
     let without = "exact: read_file write_file edit_file exec\n\
                    - load_skill: no skill is offered\n- python: python3 is not on PATH\n\
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                   - datetime: not in mode core";
+                   - datetime: not in mode core\n- schedule_followup: not in mode core";
     let booter = local(folder.path(), false);
     assert_eq!(assemble(&registry(), &booter, None, PLAIN), before);
     let booted = booter.boot(support::request()).await.unwrap();
@@ -114,11 +113,16 @@ async fn without_a_computer() {
     let booted = NoneBooter.boot(support::request()).await.unwrap();
     let mode = Choice { mode: ToolMode::All, ..PLAIN };
     for found in [None, Some(booted.capabilities())] {
-        let core = format!("exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core");
+        let core = format!(
+            "exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core\n\
+             - schedule_followup: not in mode core"
+        );
         assert_eq!(assemble(&registry(), &NoneBooter, found, PLAIN), core);
         assert_eq!(
             assemble(&registry(), &NoneBooter, found, mode),
-            format!("exact: datetime\n- load_skill: no skill is offered{needs}")
+            format!(
+                "exact: datetime\n- load_skill: no skill is offered{needs}\n- schedule_followup: enable_followup is off"
+            )
         );
     }
 }

@@ -134,3 +134,23 @@ async fn a_newer_store_is_refused_and_an_unfinished_snapshot_set_aside() {
     assert!(matches!(refused, StoreError::Newer { found: 999, .. }), "{refused}");
     assert!(folder.path().join("store/set-aside/snap.0000000000000001.generating").exists());
 }
+
+#[tokio::test]
+async fn records_come_newest_first_in_pages() {
+    use nano_protocol::id::FollowupId;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let (id, other) = (FollowupId("fup_1".into()), FollowupId("fup_10".into()));
+    // Bytes of slots that look like parts of a key or its end.
+    let slots = [1, 0x2f, 0xff, 0x2f2f, 0xffff, 1_800_000_000_000, i64::MAX];
+    let put = |slot: &i64| Change::put(Key::slot(&id, Timestamp(*slot)), slot);
+    commit(&store, slots.iter().map(put).chain([Change::put(Key::slot(&other, Timestamp(5)), &5)]).collect()).await;
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let page: Vec<i64> = store.scan_backwards(&Key::below(b'r', &id.0), before.as_ref(), 2).unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(Key::slot(&id, Timestamp(*last)));
+        all.extend(page);
+    }
+    assert!(all.iter().eq(slots.iter().rev()), "{all:?}");
+}
