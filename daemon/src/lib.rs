@@ -38,7 +38,7 @@ pub mod telemetry;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use clock::Clock;
@@ -63,6 +63,7 @@ use skills::library::{Changed, Library};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tools::schedule_followup::Later;
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -149,10 +150,14 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
+        later: OnceLock::new(),
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
     let scheduler = Scheduler::load(registry.clone())?;
+    let later: Arc<dyn Later> = Arc::new(scheduler.clone());
+    // It is set once, here.
+    deps.later.set(Arc::downgrade(&later)).ok();
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));

@@ -25,7 +25,11 @@ const EDGES: &[(&str, &[&str])] = &[
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
     ("session", &["model", "tools", "sandbox", "skills", "store", "clock", "config", "shutdown"]),
-    ("schedule", &["session", "store", "clock", "shutdown"]),
+    // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
+    (
+        "schedule",
+        &["session", "store", "clock", "shutdown", "sandbox::workspace", "sandbox::lease", "tools::schedule_followup"],
+    ),
     ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
 ];
 

@@ -137,6 +137,28 @@ params! {
         pub followup: String,
     }
 
+    /// Parameters of `followup.runs`.
+    pub struct RunsParams {
+        /// Its id.
+        pub followup: String,
+        /// At most so many; 200 unless told.
+        pub limit: Option<usize>,
+        /// `next` of the page before.
+        pub after: Option<String>,
+    }
+
+    /// Parameters of `followup.trigger`.
+    pub struct FireParams {
+        /// Its id.
+        pub followup: String,
+        /// What to do this time; the follow-up's own content unless told.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub content: Option<String>,
+        /// The same key and parameters answer the same task.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub idempotency_key: Option<String>,
+    }
+
     /// Parameters of `followup.list`.
     pub struct FollowupListParams {
         /// Only those of this session.
@@ -179,12 +201,15 @@ wire! {
         pub tz: Option<String>,
         /// How far it is.
         pub state: FollowupState,
-        /// The next slots, three at most.
+        /// Why it is paused or failed, where nobody asked for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
+        /// When it fires next, three times at most.
         pub next: Vec<Timestamp>,
         /// The last slot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last: Option<Last>,
-        /// Slots fired.
+        /// Tasks made, by slots and by `followup.trigger`.
         pub runs: u64,
         /// Slots missed.
         pub missed: u64,

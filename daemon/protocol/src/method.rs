@@ -45,6 +45,10 @@ macro_rules! methods {
             FollowupGet, "followup.get", followup::FollowupParams, followup::Followup;
             FollowupList, "followup.list", followup::FollowupListParams, followup::Followups;
             FollowupCancel, "followup.cancel", followup::FollowupParams, followup::Followup;
+            FollowupPause, "followup.pause", followup::FollowupParams, followup::Followup;
+            FollowupResume, "followup.resume", followup::FollowupParams, followup::Followup;
+            FollowupRuns, "followup.runs", followup::RunsParams, followup::Runs;
+            FollowupTrigger, "followup.trigger", followup::FireParams, task::Task;
             FollowupNext, "followup.next", followup::NextParams, followup::NextTimes;
             EventsSubscribe, "events.subscribe", event::SubscribeParams, event::Subscribed;
             EventsUnsubscribe, "events.unsubscribe", event::UnsubscribeParams, daemon::Done;

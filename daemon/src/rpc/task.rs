@@ -57,6 +57,7 @@ impl Serve for TaskSubmit {
             limits: params.limits.unwrap_or_default(),
             keyed,
             with: Vec::new(),
+            made_by: None,
         };
         let Some(session) = params.session else {
             let create = params.create.unwrap_or_default();

@@ -6,9 +6,13 @@
 //! it fires in every real hour whose local time fits.
 
 mod cron;
+pub mod happening;
 mod missed;
 mod parse;
 
+use nano_protocol::Object;
+use nano_protocol::event::EventType;
+use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +25,11 @@ pub use parse::{parse, parse_instant, resolve_zone};
 pub enum Schedule {
     /// Once, a while after it was made.
     After {
-        /// When.
+        /// When, by the wall clock of that moment.
         due: Timestamp,
+        /// The same by a clock that nobody sets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<BootDue>,
     },
     /// Once, at an instant.
     At {
@@ -43,6 +50,51 @@ pub enum Schedule {
         /// The IANA name.
         zone: String,
     },
+    /// Once, when a task has ended.
+    Task {
+        /// Which.
+        task: TaskId,
+    },
+    /// Whenever an event comes.
+    Event {
+        /// Its type.
+        event: EventType,
+        /// What its data must hold.
+        matches: Object,
+        /// Whose it must be; unless told, the follow-up's own session's or nobody's.
+        session: Option<SessionId>,
+    },
+    /// Whenever a file is there that was not there so before.
+    File {
+        /// What its path below the workspace is like.
+        glob: String,
+    },
+    /// Whenever somebody says so.
+    External,
+}
+
+/// When a delay is over, by the clock that counts from the start of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootDue {
+    /// The start that it counts from.
+    pub boot: String,
+    /// Milliseconds since then.
+    pub ms: u64,
+}
+
+impl Schedule {
+    /// Tells whether time alone makes it due.
+    pub fn is_timed(&self) -> bool {
+        !matches!(self, Self::Task { .. } | Self::Event { .. } | Self::File { .. } | Self::External)
+    }
+
+    /// Says why slots cannot be computed any more, such as for want of zone data.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Cron { expr, zone } => cron::Cron::new(expr, zone).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The longest grace that is taken for granted after a repeated slot.
@@ -67,16 +119,36 @@ pub fn upcoming(schedule: &Schedule, from: Timestamp, count: usize) -> Vec<Times
 
 /// Returns how late a slot may fire unless told: half the period, at most an hour; a day for what comes once.
 pub fn default_grace_ms(schedule: &Schedule) -> u64 {
-    let period = match schedule {
-        Schedule::After { .. } | Schedule::At { .. } => return GRACE_ONCE_MS,
-        Schedule::Every { every_ms, .. } => *every_ms,
+    period_ms(schedule).map_or(GRACE_ONCE_MS, |period| GRACE_REPEATED_MS.min(period / 2))
+}
+
+/// Returns the shortest distance of slots; none of what comes once or at no set time.
+pub fn period_ms(schedule: &Schedule) -> Option<u64> {
+    match schedule {
+        Schedule::Every { every_ms, .. } => Some(*every_ms),
         Schedule::Cron { .. } => {
             let slots = upcoming(schedule, SAMPLE_FROM, SAMPLE);
             let distances = slots.windows(2).map(|pair| pair[1].0.abs_diff(pair[0].0));
-            distances.min().unwrap_or(u64::MAX)
+            Some(distances.min().unwrap_or(u64::MAX))
         }
-    };
-    GRACE_REPEATED_MS.min(period / 2)
+        _ => None,
+    }
+}
+
+/// Tells whether `at` is a slot.
+pub fn is_slot(schedule: &Schedule, at: Timestamp) -> bool {
+    next_after(schedule, at.plus_ms(-1)) == Some(at)
+}
+
+/// Returns how much later than its slots a follow-up with this id fires: always the same, up to `most_ms`.
+pub fn jitter_ms(id: &str, most_ms: u64) -> i64 {
+    // FNV-1a: all it needs is to spread.
+    let hash = id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    // The low bits of few bytes are the ones that differ least.
+    let spread = hash ^ (hash >> 32);
+    i64::try_from(spread % most_ms.saturating_add(1)).unwrap_or(0)
 }
 
 /// A schedule made ready to be stepped through.
@@ -89,11 +161,12 @@ enum Slots {
 impl Slots {
     fn of(schedule: &Schedule) -> Option<Self> {
         Some(match schedule {
-            Schedule::After { due } | Schedule::At { due } => Self::Once(*due),
+            Schedule::After { due, .. } | Schedule::At { due } => Self::Once(*due),
             Schedule::Every { every_ms, anchor } => {
                 Self::Every { every_ms: i64::try_from(*every_ms).ok().filter(|ms| *ms > 0)?, anchor: *anchor }
             }
             Schedule::Cron { expr, zone } => Self::Cron(Box::new(cron::Cron::new(expr, zone).ok()?)),
+            Schedule::Task { .. } | Schedule::Event { .. } | Schedule::File { .. } | Schedule::External => return None,
         })
     }
 

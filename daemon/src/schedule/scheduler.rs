@@ -1,250 +1,274 @@
 //! The scheduler: one owner of all follow-ups. It sleeps until the nearest slot; firing is one commit that holds the
 //! slot, the schedule's advance and the task, so a slot makes at most one task whatever dies in between.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::EventType;
-use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
+use nano_protocol::followup::{Followup, FollowupState, Last, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId, TaskId};
-use nano_protocol::task::{Limits, Origin, TaskState};
+use nano_protocol::task::{Limits, Origin, Task, TaskState};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::{booking, slots};
+use super::alarm::Alarm;
+use super::book::Book;
+use super::booking::{self, Maker};
+use super::{slots, states};
+use crate::clock::Moment;
 use crate::session::actor::Command;
 use crate::session::admission::{Keyed, Submission};
 use crate::session::deps::{Deps, unavailable};
 use crate::session::reading;
 use crate::session::registry::Registry;
-use crate::store::record::{FollowupRecord, TaskRecord};
+use crate::store::record::{FollowupRecord, MadeBy, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
-/// The longest sleep: the wall clock may be set while asleep.
-const NAP: Duration = Duration::from_mins(1);
 /// How long a slot waits whose session takes nothing now, in milliseconds.
-const AGAIN_MS: i64 = 5000;
-
-/// The next slot of every follow-up that will fire; all else is read from the store when it is needed.
-#[derive(Default)]
-struct Book {
-    due: BTreeSet<(Timestamp, FollowupId)>,
-}
-
-impl Book {
-    fn put(&mut self, record: &FollowupRecord) {
-        self.remove(&record.followup.id);
-        if let (FollowupState::Active, Some(next)) = (record.followup.state, record.next_due) {
-            self.due.insert((next, record.followup.id.clone()));
-        }
-    }
-
-    fn put_off(&mut self, id: &FollowupId, until: Timestamp) {
-        if self.due.iter().any(|(_, other)| other == id) {
-            self.remove(id);
-            self.due.insert((until, id.clone()));
-        }
-    }
-
-    fn remove(&mut self, id: &FollowupId) {
-        self.due.retain(|(_, other)| other != id);
-    }
-}
+pub(super) const AGAIN_MS: i64 = 5000;
+/// A wall clock that goes back by more than this at once may have been wrong before.
+const STEP_MS: i64 = 60 * 60 * 1000;
 
 /// The scheduler; clones share it.
 #[derive(Clone)]
 pub struct Scheduler {
-    registry: Registry,
+    pub(super) registry: Registry,
     book: Arc<Mutex<Book>>,
     changed: Arc<Notify>,
     /// One change at a time: a cancel and a fire of one follow-up must not cross.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Told when files have to be looked at.
+    pub(super) files: Arc<Notify>,
+}
+
+/// What a task of a follow-up is beyond what its record says.
+pub(super) struct Run {
+    pub task: TaskId,
+    pub content: String,
+    pub depth: u32,
+    pub keyed: Option<Keyed>,
 }
 
 impl Scheduler {
     /// Reads the follow-ups of the store; [`Scheduler::run`] then fires them.
     pub fn load(registry: Registry) -> Result<Self, StoreError> {
         let mut book = Book::default();
+        let boot = registry.deps().clock.moment().boot;
         let store = &registry.deps().store;
         for id in store.ids_backwards(&Key::all(b'f'), None) {
             match store.get::<FollowupRecord>(&Key::followup(&FollowupId(id))) {
-                Ok(record) => record.iter().for_each(|record| book.put(record)),
+                Ok(record) => record.iter().for_each(|record| book.put(record, &boot)),
                 Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "a follow-up is left out"),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { registry, book: Arc::new(Mutex::new(book)), changed: Arc::default(), turn: Arc::default() })
+        Ok(Self {
+            registry,
+            book: Arc::new(Mutex::new(book)),
+            changed: Arc::default(),
+            turn: Arc::default(),
+            files: Arc::default(),
+        })
     }
 
-    fn deps(&self) -> &Arc<Deps> {
+    pub(super) fn deps(&self) -> &Arc<Deps> {
         self.registry.deps()
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note(&self, record: &FollowupRecord) {
+        let boot = self.deps().clock.moment().boot;
+        self.book().put(record, &boot);
+        self.changed.notify_one();
     }
 
     /// Returns how many follow-ups will fire, and when the next one does.
     pub fn brief(&self) -> (u64, Option<Timestamp>) {
-        let book = self.book();
-        (book.due.len() as u64, book.due.first().map(|(at, _)| *at))
+        let (book, now) = (self.book(), self.deps().clock.moment());
+        let (wall, boot) = book.nearest();
+        let ahead = |ms: u64| now.wall.plus_ms(ms.cast_signed().saturating_sub(now.boot_ms.cast_signed()));
+        (book.active(), wall.into_iter().chain(boot.map(ahead)).min())
     }
 
-    /// Returns a follow-up.
-    pub fn get(&self, id: &FollowupId) -> Option<FollowupRecord> {
+    /// Returns a follow-up's record.
+    pub(super) fn get(&self, id: &FollowupId) -> Option<FollowupRecord> {
         let found = self.deps().store.get(&Key::followup(id));
         found.inspect_err(|error| tracing::error!(%error, "a follow-up cannot be read")).ok().flatten()
     }
 
-    /// Returns every follow-up, newest first.
-    pub fn all(&self) -> Vec<FollowupRecord> {
-        let found = self.deps().store.scan::<FollowupRecord>(&Key::all(b'f'), None, usize::MAX);
-        let found = found.inspect_err(|error| tracing::error!(%error, "follow-ups cannot be read"));
-        found.unwrap_or_default().into_iter().rev().collect()
+    /// Returns a follow-up.
+    pub fn shown(&self, id: &FollowupId) -> Result<Followup, RpcError> {
+        let record = self.get(id).ok_or_else(|| booking::gone(id))?;
+        Ok(self.show(&record))
     }
 
-    /// Returns the session of a follow-up.
-    pub fn session_of(&self, id: &FollowupId) -> Option<SessionId> {
-        self.get(id).map(|record| record.followup.session)
+    pub(super) fn show(&self, record: &FollowupRecord) -> Followup {
+        booking::shown(record, &self.deps().clock.moment())
     }
 
     /// Records a new follow-up, and answers after that.
     pub async fn add(
         &self,
-        owner: u32,
-        session: SessionId,
+        maker: Maker,
+        session: &SessionId,
         params: ScheduleParams,
         keyed: Option<Keyed>,
     ) -> Result<Followup, RpcError> {
         let _turn = self.turn.lock().await;
-        let session = reading::record(self.deps(), &session)?.session;
-        let record = booking::book(self.deps(), owner, &session, params)?;
-        let answer = booking::shown(&record);
-        let mut with = vec![slots::event(&record, EventType::FollowupScheduled, json!({"followup": answer}))];
+        let session = reading::record(self.deps(), session)?.session;
+        booking::has_room(&self.book(), &session.id, &maker)?;
+        let record = booking::book(&self.registry, &maker, &session, params)?;
+        let answer = self.show(&record);
+        let mut with = self.files_there(&record).await?;
+        with.push(slots::event(&record, EventType::FollowupScheduled, json!({"followup": answer})));
         with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
-        self.save(record, with).await?;
-        Ok(answer)
-    }
-
-    /// Ends a follow-up; one that has ended already stays as it is.
-    pub async fn cancel(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.lock().await;
-        let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no follow-up {id}"));
-        let mut record = self.get(id).ok_or_else(gone)?;
-        if !matches!(record.followup.state, FollowupState::Active | FollowupState::Paused) {
-            return Ok(record.followup);
+        // First, so that nothing passes unheard that happens after the commit; who hears it waits for this turn's end.
+        self.note(&record);
+        if let Err(error) = self.save(&record, with).await {
+            self.book().remove(&record.followup.id);
+            return Err(error);
         }
-        record.followup.state = FollowupState::Cancelled;
-        let event = slots::event(&record, EventType::FollowupCancelled, json!({"followup": record.followup}));
-        self.save(record, vec![event]).await
+        self.check_task(record).await;
+        self.shown(&answer.id)
     }
 
-    /// Pauses the follow-ups of a session that is being closed.
-    pub async fn pause_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.lock().await;
-        for mut record in self.of(session).into_iter().filter(|one| one.followup.state == FollowupState::Active) {
-            record.followup.state = FollowupState::Paused;
-            self.save(record, Vec::new()).await?;
-        }
-        Ok(())
-    }
-
-    /// Removes the follow-ups of a session that is being deleted.
-    pub async fn forget_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.lock().await;
-        for id in self.of(session).into_iter().map(|record| record.followup.id) {
-            let changes = vec![Change::Delete(Key::followup(&id)), Change::DeleteAll(Key::below(b'r', &id.0))];
-            let commit = self.deps().store.commit(Commit { owner: None, changes }).await;
-            commit.map_err(|error| unavailable(&error))?;
-            self.book().remove(&id);
-        }
-        Ok(())
-    }
-
-    fn of(&self, session: &SessionId) -> Vec<FollowupRecord> {
-        self.all().into_iter().filter(|record| record.followup.session == *session).collect()
-    }
-
-    async fn save(&self, record: FollowupRecord, with: Vec<Change>) -> Result<Followup, RpcError> {
-        let mut changes = vec![Change::put(Key::followup(&record.followup.id), &record)];
+    /// Makes a change to a follow-up durable.
+    pub(super) async fn save(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
+        let mut changes = vec![Change::put(Key::followup(&record.followup.id), record)];
         changes.extend(with);
         let commit = self.deps().store.commit(Commit { owner: Some(record.owner), changes }).await;
         commit.map_err(|error| unavailable(&error))?;
-        let followup = record.followup.clone();
-        self.book().put(&record);
-        self.changed.notify_one();
-        Ok(followup)
+        self.note(record);
+        Ok(())
     }
 
     /// Fires what is due until the daemon goes down; what falls due after that is decided by the next one.
     pub async fn run(self) {
+        for id in self.book().replacing() {
+            self.get(&id).iter().for_each(|record| self.make_room(record));
+        }
+        self.rewind_all().await;
+        tokio::join!(self.fire_due(), self.listen(), self.look_at_files());
+    }
+
+    async fn fire_due(&self) {
         let stopping = self.deps().shutdown.stopping().clone();
+        let alarm = Alarm::new();
+        let mut before = self.deps().clock.moment();
         while !stopping.is_cancelled() {
-            let now = self.deps().clock.now();
-            let next = self.book().due.first().cloned();
-            let nap = match next {
-                Some((at, id)) if at <= now => {
-                    if !self.fire(&id, now).await {
-                        // Later, and meanwhile the others.
-                        self.book().put_off(&id, now.plus_ms(AGAIN_MS));
-                    }
-                    continue;
+            let now = self.deps().clock.moment();
+            if set_back_by(&before, &now) > STEP_MS {
+                tracing::warn!(from = %before.wall, to = %now.wall, "the clock was set back");
+                self.rewind_all().await;
+            }
+            before = now.clone();
+            let due = self.book().first_due(&now);
+            if let Some(id) = due {
+                if !self.fire(&id, &now).await {
+                    // Later, and meanwhile the others.
+                    self.book().put_off(&id, now.wall.plus_ms(AGAIN_MS));
                 }
-                Some((at, _)) => Duration::from_millis(at.0.abs_diff(now.0)).min(NAP),
-                None => Duration::MAX,
-            };
+                continue;
+            }
+            let nearest = self.book().nearest();
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return,
                 () = self.changed.notified() => {}
-                () = tokio::time::sleep(nap) => {}
+                () = alarm.sleep(nearest, &now) => {}
+            }
+        }
+    }
+
+    /// Begins anew what had come to slots that are hours ahead.
+    async fn rewind_all(&self) {
+        let ids: Vec<FollowupId> = self.book().backwards(None, None).map(|(id, _)| id.clone()).collect();
+        let now = self.deps().clock.moment();
+        for id in ids {
+            let _turn = self.turn.lock().await;
+            let Some(mut record) = self.get(&id).filter(|record| record.followup.state == FollowupState::Active) else {
+                continue;
+            };
+            if states::rewind(&mut record, &now) {
+                tracing::warn!(followup = %id, "the clock was hours ahead before; slots are counted from now on");
+                drop(self.save(&record, Vec::new()).await);
             }
         }
     }
 
     /// Decides about the due slots of one follow-up up to the first that fires; false: not now.
-    async fn fire(&self, id: &FollowupId, now: Timestamp) -> bool {
+    async fn fire(&self, id: &FollowupId, now: &Moment) -> bool {
         let _turn = self.turn.lock().await;
-        let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
+        let Some(mut record) = self.get(id) else {
             self.book().remove(id);
             return true;
         };
-        let Some(plan) = slots::plan(&record, now) else {
-            tracing::error!(followup = %id, "its schedule cannot be read; it is marked as failed");
-            record.followup.state = FollowupState::Failed;
-            return self.save(record, Vec::new()).await.is_ok();
+        if record.followup.state != FollowupState::Active {
+            self.note(&record);
+            return true;
+        }
+        let mut plan = match slots::plan(&record, now) {
+            Ok(plan) => plan,
+            Err(why) => return self.fail(record, why).await,
         };
+        if let Some(until) = record.recorded_until {
+            slots::only_new(&mut plan, |slot| slot <= until && self.is_recorded(id, slot));
+        }
         let last = self.last_task(&record);
         match slots::decide(&mut record, plan, last, &self.deps().clock) {
-            (None, changes) => self.save(record, changes).await.is_ok(),
-            (Some(task), mut changes) => {
-                changes.push(Change::put(Key::followup(id), &record));
-                if let Err(error) = self.submit(&record, task, changes).await {
-                    return self.refused(id, &error).await;
-                }
-                self.book().put(&record);
-                true
+            (None, changes) => self.save(&record, changes).await.is_ok(),
+            (Some(task), changes) => {
+                let content = record.followup.content.clone();
+                let run = Run { task, content, depth: record.depth, keyed: None };
+                self.make(record, run, changes).await
             }
         }
     }
 
-    async fn submit(&self, record: &FollowupRecord, id: TaskId, with: Vec<Change>) -> Result<(), RpcError> {
+    async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
+        tracing::error!(followup = %record.followup.id, why, "a follow-up cannot go on");
+        (record.followup.state, record.followup.reason) = (FollowupState::Failed, Some(why));
+        self.save(&record, Vec::new()).await.is_ok()
+    }
+
+    /// Makes a task together with what is recorded of it; false: not now.
+    pub(super) async fn make(&self, record: FollowupRecord, run: Run, changes: Vec<Change>) -> bool {
+        let id = record.followup.id.clone();
+        match self.submit(record, run, changes).await {
+            Ok(_) => true,
+            Err(error) => self.refused(&id, &error).await,
+        }
+    }
+
+    /// Hands a task to the session, together with the follow-up's new state.
+    pub(super) async fn submit(
+        &self,
+        record: FollowupRecord,
+        run: Run,
+        mut with: Vec<Change>,
+    ) -> Result<Task, RpcError> {
         let followup = &record.followup;
+        with.push(Change::put(Key::followup(&followup.id), &record));
         let name = followup.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
         let submission = Submission {
-            id,
+            id: run.task,
             origin: Origin::Followup,
             source: Some(format!("follow-up {}{name}", followup.id)),
-            content: followup.content.clone(),
+            content: run.content,
             metadata: followup.metadata.clone(),
             limits: Limits::default(),
-            keyed: None,
+            keyed: run.keyed,
             with,
+            made_by: Some(MadeBy { followup: followup.id.clone(), depth: run.depth }),
         };
-        self.registry.ask(&followup.session, |reply| Command::Submit(Box::new(submission), reply)).await.map(|_| ())
+        let task = self.registry.ask(&followup.session, |reply| Command::Submit(Box::new(submission), reply)).await?;
+        self.note(&record);
+        self.make_room(&record);
+        Ok(task)
     }
 
     /// Keeps a slot for later where the session is only full; a session that is closed or gone pauses the follow-up.
@@ -252,18 +276,46 @@ impl Scheduler {
         tracing::warn!(followup = %id, %error, "a slot could not fire");
         // The answer may be lost and the commit made all the same: what is stored decides.
         let Some(mut record) = self.get(id) else { return false };
-        self.book().put(&record);
+        self.note(&record);
         if !matches!(error.data.kind, ErrorKind::Conflict | ErrorKind::NotFound) {
             return false;
         }
-        record.followup.state = FollowupState::Paused;
-        self.save(record, Vec::new()).await.is_ok()
+        (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(error.message.clone()));
+        self.save(&record, Vec::new()).await.is_ok()
     }
 
-    /// Returns how the task of the slot before is doing.
-    fn last_task(&self, record: &FollowupRecord) -> Option<TaskState> {
+    /// Cancels the task that the newest one replaces; that one waits behind it.
+    fn make_room(&self, record: &FollowupRecord) {
+        let Some(old) = record.replaces.clone() else { return };
+        let (this, id, session) = (self.clone(), record.followup.id.clone(), record.followup.session.clone());
+        self.deps().shutdown.spawn("replace", async move {
+            let ended = this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await;
+            if let Err(error) = ended {
+                return tracing::warn!(task = %old, %error, "a task to be replaced could not be cancelled");
+            }
+            let _turn = this.turn.lock().await;
+            if let Some(mut record) = this.get(&id).filter(|record| record.replaces.as_ref() == Some(&old)) {
+                record.replaces = None;
+                drop(this.save(&record, Vec::new()).await);
+            }
+        });
+    }
+
+    /// Tells whether a slot is on record.
+    pub(super) fn is_recorded(&self, id: &FollowupId, slot: Timestamp) -> bool {
+        self.deps().store.get::<Last>(&Key::slot(id, slot)).is_ok_and(|row| row.is_some())
+    }
+
+    /// Returns how the newest task of a follow-up is doing.
+    pub(super) fn last_task(&self, record: &FollowupRecord) -> Option<TaskState> {
         let task = record.followup.last.as_ref().and_then(|last| last.task.as_ref())?;
         let record = self.deps().store.get::<TaskRecord>(&Key::task(task)).ok().flatten()?;
         Some(record.task.state)
     }
+}
+
+/// Returns by how many milliseconds the wall clock was set back between two looks.
+fn set_back_by(before: &Moment, now: &Moment) -> i64 {
+    let passed = now.boot_ms.saturating_sub(before.boot_ms).cast_signed();
+    before.wall.plus_ms(passed).0.saturating_sub(now.wall.0)
 }

@@ -8,9 +8,51 @@ use nano_protocol::time::Timestamp;
 use serde_json::json;
 
 use super::calendar::{self, Plan, Schedule};
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::store::record::{Draft, FollowupRecord};
 use crate::store::{Change, Key};
+
+/// So many follow-ups may stand in a chain, each brought about by a task of the one before.
+pub const MOST_DEPTH: u32 = 3;
+
+/// Returns a record's schedule, or why it cannot be used.
+pub fn schedule(record: &FollowupRecord) -> Result<Schedule, String> {
+    let read = serde_json::from_value::<Schedule>(record.schedule.clone());
+    let schedule = read.map_err(|why| format!("its schedule cannot be read: {why}"))?;
+    schedule.check().map_err(|why| format!("its slots cannot be computed any more: {why}"))?;
+    Ok(schedule)
+}
+
+/// Returns how much later than its slots it fires.
+pub fn jitter(record: &FollowupRecord) -> i64 {
+    record.followup.jitter_ms.map_or(0, |most| calendar::jitter_ms(&record.followup.id.0, most))
+}
+
+/// Returns the time that decides about a schedule's slots. A delay that began with this start of the machine goes by the
+/// clock that nobody sets; that clock's time is told as the wall clock would tell it had nobody set that one either.
+pub fn now_for(schedule: &Schedule, moment: &Moment) -> Timestamp {
+    match schedule {
+        Schedule::After { due, boot: Some(boot) } if *boot.boot == *moment.boot => {
+            due.plus_ms(moment.boot_ms.cast_signed().saturating_sub(boot.ms.cast_signed()))
+        }
+        _ => moment.wall,
+    }
+}
+
+/// Returns what is to be decided now, or why that cannot be told.
+pub fn plan(record: &FollowupRecord, moment: &Moment) -> Result<Plan, String> {
+    let schedule = schedule(record)?;
+    let (followup, Some(next_due)) = (&record.followup, record.next_due) else { return Ok(Plan::default()) };
+    // It fires that much later than its slots, so at any time it has come as far as its slots were earlier.
+    let now = now_for(&schedule, moment).plus_ms(-jitter(record));
+    Ok(calendar::due_slots(&schedule, record.last_due, next_due, now, followup.missed_policy, followup.grace_ms))
+}
+
+/// Leaves out what is on record already.
+pub fn only_new(plan: &mut Plan, is_recorded: impl Fn(Timestamp) -> bool) {
+    plan.missed.retain(|slot| !is_recorded(*slot));
+    plan.fire.retain(|slot| !is_recorded(*slot));
+}
 
 /// Notes what becomes of the due slots, up to the first that fires: its task, and what is recorded with it.
 pub fn decide(
@@ -23,54 +65,132 @@ pub fn decide(
     let within = |slot: &Timestamp| until.is_none_or(|until| *slot <= until);
     let mut changes = Vec::new();
     for slot in plan.missed.into_iter().filter(within) {
-        changes.extend(note(record, slot, RunState::Missed, None));
+        changes.extend(missed(record, slot));
     }
     record.followup.missed += plan.unlisted;
-    let in_the_way = match record.followup.overlap {
-        Overlap::Skip => last.is_some_and(|state| !state.is_settled()),
-        // One may wait, not two.
-        Overlap::Queue => last == Some(TaskState::Queued),
-        Overlap::Replace => false,
-    };
     let mut firing = plan.fire.into_iter().filter(within).peekable();
     let mut fired = None;
     if let Some(slot) = firing.next() {
-        fired = (!in_the_way).then(|| TaskId::from_ulid(&clock.ulid()));
-        let state = if in_the_way { RunState::Skipped } else { RunState::Fired };
-        changes.extend(note(record, slot, state, fired.clone()));
+        let (task, noted) = run(record, slot, record.depth, last, clock);
+        changes.extend(noted);
+        (fired, record.last_due) = (task, Some(slot));
     }
     // The next one may be due as well: it is decided by itself, after this one is on record.
     record.next_due = firing.next().or(plan.next).filter(within);
-    let spent = record.followup.max_runs.is_some_and(|most| record.followup.runs >= most);
-    if spent || record.next_due.is_none() {
+    if is_spent(record) || record.next_due.is_none() {
         record.followup.state = FollowupState::Done;
     }
     (fired, changes)
 }
 
-/// Returns what is to be decided now; none: the schedule cannot be read.
-pub fn plan(record: &FollowupRecord, now: Timestamp) -> Option<Plan> {
-    let schedule: Schedule = serde_json::from_value(record.schedule.clone()).ok()?;
-    let followup = &record.followup;
-    let next_due = record.next_due?;
-    Some(calendar::due_slots(&schedule, record.last_due, next_due, now, followup.missed_policy, followup.grace_ms))
+/// Notes what becomes of something that happened outside of any schedule, `depth` follow-ups down a chain.
+pub fn happen(
+    record: &mut FollowupRecord,
+    slot: Timestamp,
+    depth: u32,
+    last: Option<TaskState>,
+    clock: &Clock,
+) -> (Option<TaskId>, Vec<Change>) {
+    if depth > MOST_DEPTH {
+        // No event tells of it: that might set off the next one.
+        let row = row(record, slot, RunState::Skipped, None);
+        return (None, vec![row]);
+    }
+    let (task, changes) = run(record, slot, depth, last, clock);
+    let once = matches!(schedule(record), Ok(Schedule::Task { .. }));
+    if once || is_spent(record) {
+        record.followup.state = FollowupState::Done;
+    }
+    (task, changes)
 }
 
-/// Notes what became of a slot: its row, its count, its event.
-fn note(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Option<TaskId>) -> Vec<Change> {
-    let last = Last { slot, task: task.clone(), state };
-    let row = Change::put(Key::slot(&record.followup.id, slot), &last);
-    let data = json!({"followup": record.followup.id, "slot": slot, "task": task});
+/// Notes a run that somebody asked for.
+pub fn run_out_of_turn(
+    record: &mut FollowupRecord,
+    slot: Timestamp,
+    last: Option<TaskState>,
+    clock: &Clock,
+) -> (TaskId, Vec<Change>) {
+    let task = TaskId::from_ulid(&clock.ulid());
+    replace(record, last);
+    let changes = note(record, slot, RunState::Fired, record.depth, Some(task.clone()));
+    // Of one that has no other turns this is its turn.
+    let is_turn = matches!(schedule(record), Ok(Schedule::External));
+    record.out_of_turn += u64::from(!is_turn);
+    if is_spent(record) {
+        record.followup.state = FollowupState::Done;
+    }
+    (task, changes)
+}
+
+/// Fires a slot unless the task before is in the way.
+fn run(
+    record: &mut FollowupRecord,
+    slot: Timestamp,
+    depth: u32,
+    last: Option<TaskState>,
+    clock: &Clock,
+) -> (Option<TaskId>, Vec<Change>) {
+    let timed = record.next_due.is_some();
+    let in_the_way = match record.followup.overlap {
+        Overlap::Skip => last.is_some_and(|state| !state.is_settled()),
+        // One may wait, not two; what happens and will not come again waits in any number.
+        Overlap::Queue => timed && last == Some(TaskState::Queued),
+        Overlap::Replace => false,
+    };
+    if in_the_way {
+        return (None, note(record, slot, RunState::Skipped, depth, None));
+    }
+    replace(record, last);
+    let task = TaskId::from_ulid(&clock.ulid());
+    (Some(task.clone()), note(record, slot, RunState::Fired, depth, Some(task)))
+}
+
+/// Notes the task that has to make room, in the commit that makes the new one: a crash in between forgets neither.
+fn replace(record: &mut FollowupRecord, last: Option<TaskState>) {
+    let open = matches!(last, Some(TaskState::Queued | TaskState::Running | TaskState::Interrupted));
+    if record.followup.overlap == Overlap::Replace && open {
+        record.replaces = record.followup.last.as_ref().and_then(|last| last.task.clone());
+    }
+}
+
+/// Tells whether it has had all its turns.
+fn is_spent(record: &FollowupRecord) -> bool {
+    record.followup.max_runs.is_some_and(|most| record.followup.runs - record.out_of_turn >= most)
+}
+
+/// Notes a slot that passed.
+pub fn missed(record: &mut FollowupRecord, slot: Timestamp) -> Vec<Change> {
+    record.last_due = Some(slot);
+    note(record, slot, RunState::Missed, record.depth, None)
+}
+
+/// Notes what became of a slot: its row, its count, its event, which tells how far down a chain that was.
+fn note(
+    record: &mut FollowupRecord,
+    slot: Timestamp,
+    state: RunState,
+    depth: u32,
+    task: Option<TaskId>,
+) -> Vec<Change> {
+    let data = json!({"followup": record.followup.id, "slot": slot, "task": task, "depth": depth});
     let kind = match state {
         RunState::Fired => EventType::FollowupFired,
         RunState::Missed | RunState::Skipped => EventType::FollowupMissed,
     };
+    vec![row(record, slot, state, task), event(record, kind, data)]
+}
+
+/// Notes the row and the count of a slot.
+fn row(record: &mut FollowupRecord, slot: Timestamp, state: RunState, task: Option<TaskId>) -> Change {
+    let last = Last { slot, task: task.clone(), state };
+    let row = Change::put(Key::slot(&record.followup.id, slot), &last);
     record.followup.runs += u64::from(state == RunState::Fired);
     record.followup.missed += u64::from(state == RunState::Missed);
     // A slot that did not fire keeps the task before it: that one may still run.
     let task = if state == RunState::Fired { task } else { record.followup.last.take().and_then(|last| last.task) };
-    (record.followup.last, record.last_due) = (Some(Last { task, ..last }), Some(slot));
-    vec![row, event(record, kind, data)]
+    record.followup.last = Some(Last { task, ..last });
+    row
 }
 
 /// Makes an event of a follow-up.

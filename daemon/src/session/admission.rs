@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::task::Queued;
 use crate::config::AgentConfig;
-use crate::store::record::{KeyRecord, SteeringRecord, TaskRecord};
+use crate::store::record::{KeyRecord, MadeBy, SteeringRecord, TaskRecord};
 use crate::store::{Change, Key};
 
 /// How many tasks, and how many steering messages, may wait in one session.
@@ -55,6 +55,8 @@ pub struct Submission {
     pub keyed: Option<Keyed>,
     /// What must be recorded together with it, such as a follow-up's slot.
     pub with: Vec<Change>,
+    /// The follow-up that makes it.
+    pub made_by: Option<MadeBy>,
 }
 
 /// A steering message to take.
@@ -98,6 +100,7 @@ impl SteerRequest {
             limits: Limits::default(),
             keyed: None,
             with,
+            made_by: None,
         }
     }
 }
@@ -173,7 +176,7 @@ pub fn may_resume(session: &Session, task: &Task) -> Result<(), RpcError> {
 
 /// Makes the record of a new task, and what is recorded with it.
 pub fn task_record(submission: Submission, session: &Session, now: Timestamp) -> (TaskRecord, Vec<Change>) {
-    let Submission { id, origin, source, content, metadata, limits, keyed, mut with } = submission;
+    let Submission { id, origin, source, content, metadata, limits, keyed, mut with, made_by } = submission;
     with.extend(keyed.map(|keyed| keyed.record(json!(id), now)));
     let task = Task {
         id,
@@ -203,6 +206,7 @@ pub fn task_record(submission: Submission, session: &Session, now: Timestamp) ->
         turns_before: 0,
         seen_before: 0,
         queued_at: now,
+        made_by,
     };
     (record, with)
 }

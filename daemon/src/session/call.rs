@@ -52,6 +52,7 @@ impl Actor {
             exec_timeout_max: agent.exec_timeout_max,
             spill: self.deps.spill(&self.record.session.id),
             time_zone: self.deps.config.daemon.time_zone.clone(),
+            later: self.deps.later.get().and_then(std::sync::Weak::upgrade),
             cancel: stop,
         };
         let (news, generation) = (self.news.clone(), self.generation);

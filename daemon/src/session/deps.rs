@@ -1,7 +1,7 @@
 //! What every session stands on; made once at assembly.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Data, EventType};
@@ -20,6 +20,7 @@ use crate::skills::library::Library;
 use crate::store::record::Draft;
 use crate::store::{Change, Commit, Store, StoreError};
 use crate::tools::Tool;
+use crate::tools::schedule_followup::Later;
 
 /// What every session stands on.
 pub struct Deps {
@@ -49,6 +50,8 @@ pub struct Deps {
     pub state: PathBuf,
     /// Where sessions work just now.
     pub workspaces: Workspaces,
+    /// What makes follow-ups; it stands above sessions, and is there once all is put together.
+    pub later: OnceLock<Weak<dyn Later>>,
     /// Why the store does not serve any more, once it does not.
     pub failed: Mutex<Option<StoreError>>,
 }

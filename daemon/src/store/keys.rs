@@ -57,6 +57,10 @@ impl Key {
     pub fn slot(id: &FollowupId, slot: Timestamp) -> Self {
         Self(join(b'r', &[id.0.as_bytes(), &slot.0.to_be_bytes()]))
     }
+    /// A version of a file that a follow-up knows.
+    pub fn file(id: &FollowupId, version: &str) -> Self {
+        Self(join(b'v', &[id.0.as_bytes(), version.as_bytes()]))
+    }
     /// An agent profile made over RPC.
     pub fn agent(name: &str) -> Self {
         Self(join(b'a', &[name.as_bytes()]))
@@ -78,7 +82,7 @@ impl Key {
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }
-    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c` of a session, `r` of a follow-up.
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c` of a session, `r`, `v` of a follow-up.
     pub fn below(kind: u8, owner: &str) -> Self {
         Self(join(kind, &[owner.as_bytes(), b""]))
     }

@@ -59,6 +59,26 @@ impl Store {
             .collect()
     }
 
+    /// Returns the records below `prefix`, newest key first, beginning before `before`, at most `limit`.
+    pub fn scan_backwards<T: DeserializeOwned>(
+        &self,
+        prefix: &Key,
+        before: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<T>, StoreError> {
+        let _gate = self.gate.read();
+        let mut end = prefix.0.clone();
+        end.extend([0xff; 16]);
+        let end = before.map_or(end, |key| key.0.clone());
+        let inside = self.db.range(prefix.0.clone()..end).rev().take(limit);
+        inside
+            .map(|entry| {
+                let (key, head) = entry.map_err(|why| failed(&why))?;
+                self.decode(&key, &head)
+            })
+            .collect()
+    }
+
     fn range(
         &self,
         prefix: &Key,

@@ -4,7 +4,7 @@ use nano_protocol::Object;
 use nano_protocol::catalog::AgentCreateParams;
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::followup::Followup;
-use nano_protocol::id::{MessageId, SessionId, TaskId};
+use nano_protocol::id::{FollowupId, MessageId, SessionId, TaskId};
 use nano_protocol::session::{Delivery, Session};
 use nano_protocol::task::{Limits, Task};
 use nano_protocol::time::Timestamp;
@@ -58,6 +58,18 @@ pub struct TaskRecord {
     /// When it was queued, or queued again: its place in the queue.
     #[serde(default)]
     pub queued_at: Timestamp,
+    /// The follow-up that made it.
+    #[serde(default)]
+    pub made_by: Option<MadeBy>,
+}
+
+/// The follow-up that made a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeBy {
+    /// Which.
+    pub followup: FollowupId,
+    /// How many follow-ups stand in a chain behind the task, each brought about by a task of the one before.
+    pub depth: u32,
 }
 
 /// A steering message that waits.
@@ -112,6 +124,34 @@ pub struct FollowupRecord {
     pub last_due: Option<Timestamp>,
     /// The slot that is decided next.
     pub next_due: Option<Timestamp>,
+    /// How many follow-ups stand in a chain up to it, itself included.
+    #[serde(default = "one")]
+    pub depth: u32,
+    /// Whether an agent's own tool made it.
+    #[serde(default)]
+    pub by_agent: bool,
+    /// How many of its runs were made by `followup.trigger`, beside its schedule.
+    #[serde(default)]
+    pub out_of_turn: u64,
+    /// How many of its tasks have failed in a row.
+    #[serde(default)]
+    pub failures: u32,
+    /// The event up to which ends of its tasks are counted.
+    #[serde(default)]
+    pub judged_seq: u64,
+    /// The event up to which events have made it fire, or cannot any more.
+    #[serde(default)]
+    pub seen_seq: u64,
+    /// A task that the newest one replaces, until it is cancelled.
+    #[serde(default)]
+    pub replaces: Option<TaskId>,
+    /// Slots up to here may be on record although the schedule has not come to them: the clock was set far back.
+    #[serde(default)]
+    pub recorded_until: Option<Timestamp>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// An agent profile made over RPC.

@@ -11,6 +11,7 @@ pub mod python;
 pub mod read_file;
 pub mod registry;
 pub mod replace;
+pub mod schedule_followup;
 pub mod schema;
 pub mod search;
 pub mod set;
@@ -77,6 +78,8 @@ pub struct ToolContext {
     pub spill: PathBuf,
     /// The zone of the daemon's config, as an IANA name.
     pub time_zone: String,
+    /// What makes follow-ups.
+    pub later: Option<Arc<dyn schedule_followup::Later>>,
     /// Fires when the call should end.
     pub cancel: CancellationToken,
 }

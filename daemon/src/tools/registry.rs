@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Tool, datetime, edit_file, exec, grep, list_dir, load_skill, python, read_file, search, write_file};
+use super::{
+    Tool, datetime, edit_file, exec, grep, list_dir, load_skill, python, read_file, schedule_followup, search,
+    write_file,
+};
 
 /// Returns one of each; [`super::set::ToolSet`] picks and orders.
 pub fn registry() -> Vec<Arc<dyn Tool>> {
@@ -17,6 +20,7 @@ pub fn registry() -> Vec<Arc<dyn Tool>> {
         Arc::new(list_dir::tool()),
         Arc::new(grep::tool()),
         Arc::new(datetime::tool()),
+        Arc::new(schedule_followup::tool()),
     ]
 }
 
@@ -58,6 +62,7 @@ mod tests {
             "list_dir: path, limit",
             "grep: pattern, path, glob, context, limit",
             "datetime: zone",
+            "schedule_followup: content, trigger",
         ];
         assert_eq!(registry().iter().map(text).collect::<Vec<_>>(), expected);
     }

@@ -55,6 +55,7 @@ impl Fixture {
             exec_timeout_max: Duration::from_mins(10),
             spill: folder.path().join("spill"),
             time_zone: "UTC".into(),
+            later: None,
             cancel: CancellationToken::new(),
         };
         Self { folder, context }

@@ -7,7 +7,7 @@ const SESSION: &str = "id name? owner agent workspace booter booted capabilities
                        parent? metadata created_at updated_at usage";
 const TASK: &str = "id seq session origin content state reason? result? error? usage turns metadata created_at started_at? \
                     finished_at? replayed?";
-const FOLLOWUP: &str = "id session name? content trigger tz? state next last? runs missed missed_policy overlap grace_ms \
+const FOLLOWUP: &str = "id session name? content trigger tz? state reason? next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
 const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms \
                      exec_timeout_max_ms enable_exec enable_steering enable_followup restrict_to_workspace resume budget \
@@ -97,6 +97,7 @@ pub const NESTED: &[Row] = &[
     ("session.messages", "/messages/*/tool_calls/*", "id name arguments arguments_raw?"),
     ("task.submit", "/error", "kind message"),
     ("followup.schedule", "/last", "slot task? state"),
+    ("followup.runs", "/runs/*", "slot task? state"),
     ("followup.schedule", "/trigger", "after_ms? at? every_ms? anchor? cron? tz? on? external?"),
     ("followup.schedule", "/trigger/on", "task? event? match? file?"),
 ];

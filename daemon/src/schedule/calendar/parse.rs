@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use nano_protocol::followup::Trigger;
 use nano_protocol::time::Timestamp;
 
-use super::{Schedule, cron, next_after};
+use super::{Schedule, cron, happening, next_after};
 
 /// Shorter intervals are busy loops.
 const SHORTEST_MS: u64 = 1000;
@@ -26,11 +26,15 @@ pub fn parse(
     let schedule = if let Some(after_ms) = trigger.after_ms {
         // A slot lies strictly after the instant it was computed at.
         let due = now.plus_ms(length("after_ms", after_ms)?.max(1));
-        Schedule::After { due }
+        Schedule::After { due, boot: None }
     } else if let Some(at) = &trigger.at {
         Schedule::At { due: parse_instant(at, &zone).map_err(|why| format!("at: {why}"))? }
     } else if let Some(every_ms) = trigger.every_ms {
         every(every_ms, trigger.anchor.as_deref(), &zone, now)?
+    } else if let Some(on) = &trigger.on {
+        return happening::parse(on);
+    } else if trigger.external == Some(true) {
+        return Ok(Schedule::External);
     } else {
         cron(trigger.cron.as_deref().unwrap_or_default(), zone)?
     };
@@ -66,12 +70,11 @@ fn one_kind(trigger: &Trigger) -> Result<(), String> {
     ];
     let given: Vec<&str> = kinds.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
     match given.as_slice() {
-        [kind @ ("on" | "external")] => Err(format!("trigger: `{kind}` is not available yet")),
         [kind] if trigger.anchor.is_some() && *kind != "every_ms" => {
             Err(format!("trigger: anchor belongs to every_ms, not to {kind}"))
         }
         [_] => Ok(()),
-        [] => Err("trigger: give one of after_ms, at, every_ms, cron".to_owned()),
+        [] => Err("trigger: give one of after_ms, at, every_ms, cron, on, external".to_owned()),
         several => Err(format!("trigger: {} exclude each other; give one", several.join(" and "))),
     }
 }
@@ -99,7 +102,7 @@ fn never(schedule: &Schedule) -> String {
     match schedule {
         Schedule::At { due } => format!("at: {due} has passed"),
         Schedule::Cron { expr, .. } => format!("cron: \"{}\" never fires", expr.escape_debug()),
-        Schedule::After { .. } | Schedule::Every { .. } => "trigger: its first time is after the year 9999".to_owned(),
+        _ => "trigger: its first time is after the year 9999".to_owned(),
     }
 }
 

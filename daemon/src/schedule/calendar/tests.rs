@@ -138,7 +138,7 @@ fn graces() {
     let every = |every_ms| Schedule::Every { every_ms, anchor: Timestamp(0) };
     for (schedule, grace) in [
         (Schedule::At { due: Timestamp(0) }, 86_400_000),
-        (Schedule::After { due: Timestamp(0) }, 86_400_000),
+        (Schedule::After { due: Timestamp(0), boot: None }, 86_400_000),
         (every(1000), 500),
         (every(86_400_000), 3_600_000),
         (cron("*/10 * * * *", "Europe/Berlin"), 300_000),
@@ -198,11 +198,15 @@ fn good_triggers() {
     let now = at(NOW);
     let berlin = |expr: &str| Ok(cron(expr, "Europe/Berlin"));
     for (trigger, beside, expected) in [
-        (Trigger { after_ms: Some(0), ..Trigger::default() }, None, Ok(Schedule::After { due: now.plus_ms(1) })),
+        (
+            Trigger { after_ms: Some(0), ..Trigger::default() },
+            None,
+            Ok(Schedule::After { due: now.plus_ms(1), boot: None }),
+        ),
         (
             Trigger { after_ms: Some(60_000), ..Trigger::default() },
             None,
-            Ok(Schedule::After { due: now.plus_ms(60_000) }),
+            Ok(Schedule::After { due: now.plus_ms(60_000), boot: None }),
         ),
         (
             Trigger { at: Some("2027-03-23T08:00".into()), tz: Some("asia/tokyo".into()), ..Trigger::default() },
@@ -239,8 +243,8 @@ fn bad_triggers() {
         (Trigger { tz: Some("UTC".into()), ..none() }, None, "give one of"),
         (Trigger { after_ms: Some(1), every_ms: Some(1000), ..none() }, None, "after_ms and every_ms exclude"),
         (Trigger { external: Some(true), ..cron("* * * * *") }, None, "cron and external exclude"),
-        (Trigger { on: Some(On::default()), ..none() }, None, "`on` is not available yet"),
-        (Trigger { external: Some(true), ..none() }, None, "`external` is not available yet"),
+        (Trigger { on: Some(On::default()), ..none() }, None, "on: give one of task, event, file"),
+        (Trigger { anchor: Some(NOW.into()), external: Some(true), ..none() }, None, "anchor belongs to every_ms"),
         (Trigger { at: Some("2026-12-31T23:59:59Z".into()), ..none() }, None, "2026-12-31T23:59:59.000Z has passed"),
         (Trigger { at: Some(NOW.into()), ..none() }, None, "has passed"),
         (Trigger { at: Some("soon".into()), ..none() }, None, "at: \"soon\" is not a time"),

@@ -42,12 +42,12 @@ fn record(overlap: Overlap, missed: Missed, schedule: &Schedule) -> FollowupReco
         "runs": 0, "missed": 0, "missed_policy": missed, "overlap": overlap, "grace_ms": 0, "metadata": {},
         "created_at": Timestamp(0),
     });
-    let followup = serde_json::from_value(followup).unwrap();
-    FollowupRecord { followup, owner: 1, schedule: json!(schedule), last_due: None, next_due: Some(Timestamp(0)) }
+    let record = json!({"followup": followup, "owner": 1, "schedule": schedule, "next_due": Timestamp(0)});
+    serde_json::from_value(record).unwrap()
 }
 
 fn before(given: &Given) -> FollowupRecord {
-    let mut record = record(given.overlap, Missed::All, &Schedule::After { due: Timestamp(0) });
+    let mut record = record(given.overlap, Missed::All, &Schedule::After { due: Timestamp(0), boot: None });
     record.followup.until = given.until.map(Timestamp);
     (record.followup.max_runs, record.followup.runs) = (given.max_runs, given.runs);
     let task = given.last.map(|_| TaskId(BEFORE.into()));
@@ -143,11 +143,15 @@ fn a_task_that_still_runs_is_not_forgotten_for_slots_that_did_not_fire() {
     }
 }
 
+fn at(wall: i64) -> Moment {
+    Moment { wall: Timestamp(wall), boot_ms: 0, boot: "".into() }
+}
+
 /// Catches up as the scheduler does, the clock going on by `step` and every task ending at once, and returns all rows.
 fn catch_up(record: &mut FollowupRecord, mut now: i64, step: i64) -> Vec<Last> {
     let mut all = Vec::new();
     while record.followup.state == FollowupState::Active && record.next_due.is_some_and(|next| next.0 <= now) {
-        let plan = plan(record, Timestamp(now)).unwrap();
+        let plan = plan(record, &at(now)).unwrap();
         let last = record.followup.last.as_ref().and_then(|last| last.task.as_ref()).map(|_| TaskState::Succeeded);
         all.extend(rows(&decide(record, plan, last, &Clock::default()).1));
         now += step;

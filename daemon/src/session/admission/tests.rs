@@ -31,6 +31,7 @@ fn submission() -> Submission {
         limits: Limits::default(),
         keyed: None,
         with: Vec::new(),
+        made_by: None,
     }
 }
 

@@ -1,0 +1,214 @@
+//! What the scheduler keeps in memory: of every follow-up whose it is, and of those that are active what they wait for.
+//! Nothing here takes longer than the logarithm of their number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nano_protocol::event::EventType;
+use nano_protocol::followup::FollowupState;
+use nano_protocol::id::{FollowupId, SessionId, TaskId};
+use nano_protocol::time::Timestamp;
+
+use super::calendar::Schedule;
+use super::slots;
+use crate::clock::Moment;
+use crate::store::record::FollowupRecord;
+
+/// When a follow-up has to be looked at, by which clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// By the wall clock.
+    Wall(Timestamp),
+    /// By the clock that counts from the start of the machine.
+    Boot(u64),
+}
+
+/// What active follow-ups wait for beside time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// The end of a task.
+    Task(TaskId),
+    /// Events of a type.
+    Event(EventType),
+    /// Files.
+    File,
+}
+
+/// One follow-up.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its session.
+    pub session: SessionId,
+    /// How far it is.
+    pub state: FollowupState,
+    /// Whether an agent made it.
+    pub by_agent: bool,
+    due: Option<Due>,
+    awaits: Option<Awaited>,
+}
+
+impl Entry {
+    /// Tells whether it has not ended.
+    pub fn is_live(&self) -> bool {
+        matches!(self.state, FollowupState::Active | FollowupState::Paused)
+    }
+
+    fn of(record: &FollowupRecord, boot: &str) -> Self {
+        let followup = &record.followup;
+        let schedule = slots::schedule(record).ok().filter(|_| followup.state == FollowupState::Active);
+        let awaits = schedule.as_ref().and_then(|schedule| match schedule {
+            Schedule::Task { task } => Some(Awaited::Task(task.clone())),
+            Schedule::Event { event, .. } => Some(Awaited::Event(*event)),
+            Schedule::File { .. } => Some(Awaited::File),
+            _ => None,
+        });
+        let due = match &schedule {
+            Some(Schedule::After { boot: Some(due), .. }) if due.boot == boot => {
+                let jitter = slots::jitter(record).unsigned_abs();
+                record.next_due.map(|_| Due::Boot(due.ms + jitter))
+            }
+            Some(schedule) if schedule.is_timed() => {
+                record.next_due.map(|next| Due::Wall(next.plus_ms(slots::jitter(record))))
+            }
+            // It ends when its time is over.
+            Some(_) => followup.until.map(|until| Due::Wall(until.plus_ms(1))),
+            // One whose schedule cannot be read is looked at, and marked, at once.
+            None if followup.state == FollowupState::Active => Some(Due::Wall(Timestamp(0))),
+            None => None,
+        };
+        let (session, by_agent) = (followup.session.clone(), record.by_agent);
+        Self { session, state: followup.state, by_agent, due, awaits }
+    }
+}
+
+/// The book.
+#[derive(Debug, Default)]
+pub struct Book {
+    entries: BTreeMap<FollowupId, Entry>,
+    by_session: BTreeMap<SessionId, BTreeSet<FollowupId>>,
+    due: BTreeSet<(Due, FollowupId)>,
+    awaited: BTreeMap<Awaited, BTreeSet<FollowupId>>,
+    replacing: BTreeSet<FollowupId>,
+    active: u64,
+}
+
+impl Book {
+    /// Takes up what a record says now.
+    pub fn put(&mut self, record: &FollowupRecord, boot: &str) {
+        let id = &record.followup.id;
+        self.remove(id);
+        let entry = Entry::of(record, boot);
+        self.active += u64::from(entry.state == FollowupState::Active);
+        self.by_session.entry(entry.session.clone()).or_default().insert(id.clone());
+        self.due.extend(entry.due.map(|due| (due, id.clone())));
+        if let Some(awaited) = &entry.awaits {
+            self.awaited.entry(awaited.clone()).or_default().insert(id.clone());
+        }
+        self.entries.insert(id.clone(), entry);
+        if record.replaces.is_some() {
+            self.replacing.insert(id.clone());
+        }
+    }
+
+    /// Looks at it again not before `until`.
+    pub fn put_off(&mut self, id: &FollowupId, until: Timestamp) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        if let Some(due) = entry.due.replace(Due::Wall(until)) {
+            self.due.remove(&(due, id.clone()));
+            self.due.insert((Due::Wall(until), id.clone()));
+        }
+    }
+
+    /// Forgets it.
+    pub fn remove(&mut self, id: &FollowupId) {
+        let Some(entry) = self.entries.remove(id) else { return };
+        self.active -= u64::from(entry.state == FollowupState::Active);
+        self.replacing.remove(id);
+        if let Some(due) = entry.due {
+            self.due.remove(&(due, id.clone()));
+        }
+        if let Some(awaited) = entry.awaits {
+            prune(&mut self.awaited, &awaited, id);
+        }
+        prune(&mut self.by_session, &entry.session, id);
+    }
+
+    /// Returns one.
+    pub fn get(&self, id: &FollowupId) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    /// Returns all, or those of one session, newest first, beginning before `before`.
+    pub fn backwards<'a>(
+        &'a self,
+        session: Option<&SessionId>,
+        before: Option<&'a FollowupId>,
+    ) -> Box<dyn Iterator<Item = (&'a FollowupId, &'a Entry)> + 'a> {
+        let is_before = move |id: &&FollowupId| before.is_none_or(|before| **id < *before);
+        match session {
+            Some(session) => {
+                let ids = self.by_session.get(session).into_iter().flat_map(|ids| ids.iter().rev());
+                Box::new(ids.filter(is_before).filter_map(|id| Some((id, self.entries.get(id)?))))
+            }
+            None => match before {
+                Some(before) => Box::new(self.entries.range(..before.clone()).rev()),
+                None => Box::new(self.entries.iter().rev()),
+            },
+        }
+    }
+
+    /// Returns who waits for this, those with a smaller id first.
+    pub fn awaiting(&self, awaited: &Awaited) -> Vec<FollowupId> {
+        self.awaited.get(awaited).into_iter().flatten().cloned().collect()
+    }
+
+    /// Returns those whose newest task still has to replace another.
+    pub fn replacing(&self) -> Vec<FollowupId> {
+        self.replacing.iter().cloned().collect()
+    }
+
+    /// Returns all that wait for the end of a task.
+    pub fn tasks_awaited(&self) -> Vec<FollowupId> {
+        let tasks = self.awaited.iter().filter(|(awaited, _)| matches!(awaited, Awaited::Task(_)));
+        tasks.flat_map(|(_, ids)| ids).cloned().collect()
+    }
+
+    /// Returns how many are active.
+    pub fn active(&self) -> u64 {
+        self.active
+    }
+
+    /// Returns which one is due, if one is.
+    pub fn first_due(&self, now: &Moment) -> Option<FollowupId> {
+        let firsts = [self.first_by_wall(), self.first_by_boot()].into_iter().flatten();
+        let is_due = |due: Due| match due {
+            Due::Wall(at) => at <= now.wall,
+            Due::Boot(ms) => ms <= now.boot_ms,
+        };
+        firsts.filter(|(due, _)| is_due(*due)).map(|(_, id)| id.clone()).next()
+    }
+
+    /// Returns when the first one is due by the wall clock, and by the other.
+    pub fn nearest(&self) -> (Option<Timestamp>, Option<u64>) {
+        let wall = self.first_by_wall().and_then(|(due, _)| if let Due::Wall(at) = due { Some(*at) } else { None });
+        let boot = self.first_by_boot().and_then(|(due, _)| if let Due::Boot(ms) = due { Some(*ms) } else { None });
+        (wall, boot)
+    }
+
+    // Those by the wall clock sort before the others.
+    fn first_by_wall(&self) -> Option<&(Due, FollowupId)> {
+        self.due.first().filter(|(due, _)| matches!(due, Due::Wall(_)))
+    }
+
+    fn first_by_boot(&self) -> Option<&(Due, FollowupId)> {
+        self.due.range((Due::Boot(0), FollowupId(String::new()))..).next()
+    }
+}
+
+fn prune<K: Ord>(index: &mut BTreeMap<K, BTreeSet<FollowupId>>, key: &K, id: &FollowupId) {
+    if let Some(ids) = index.get_mut(key) {
+        ids.remove(id);
+        if ids.is_empty() {
+            index.remove(key);
+        }
+    }
+}

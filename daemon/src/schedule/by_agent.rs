@@ -1,0 +1,44 @@
+//! Follow-ups that an agent makes by its own tool: the same path, tighter bounds.
+
+use nano_protocol::followup::{Followup, ScheduleParams, Trigger};
+use nano_protocol::id::{SessionId, SessionRef, TaskId};
+
+use super::booking::{self, Maker};
+use super::scheduler::Scheduler;
+use crate::session::{admission, reading};
+use crate::tools::schedule_followup::{Later, Scheduling};
+
+impl Later for Scheduler {
+    fn schedule<'a>(
+        &'a self,
+        session: &'a SessionId,
+        task: &'a TaskId,
+        content: String,
+        trigger: Trigger,
+    ) -> Scheduling<'a> {
+        Box::pin(async move {
+            let made = self.add_for(session, task, content, trigger).await;
+            made.map_err(|error| match error.data.hint {
+                Some(hint) => format!("{}; {hint}", error.message),
+                None => error.message,
+            })
+        })
+    }
+}
+
+impl Scheduler {
+    async fn add_for(
+        &self,
+        session: &SessionId,
+        task: &TaskId,
+        content: String,
+        trigger: Trigger,
+    ) -> Result<Followup, nano_protocol::error::RpcError> {
+        admission::content_fits(&content)?;
+        let owner = reading::record(self.deps(), session)?.session.owner;
+        let maker = Maker { owner, agent: Some(booking::depth_of(self.deps(), task)) };
+        let params =
+            ScheduleParams { session: SessionRef::from(session), content, trigger, ..ScheduleParams::default() };
+        self.add(maker, session, params, None).await
+    }
+}

@@ -1,0 +1,82 @@
+//! `schedule_followup`: what is to be done later becomes a task of this session then.
+
+use nano_protocol::Object;
+use nano_protocol::followup::{Followup, Trigger};
+use nano_protocol::id::{SessionId, TaskId};
+use serde::Deserialize;
+
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+
+/// A follow-up on its way; the error is for the model.
+pub type Scheduling<'a> = BoxFuture<'a, Result<Followup, String>>;
+
+/// Makes follow-ups; what can do that stands above the tools.
+pub trait Later: Send + Sync {
+    /// Makes one of `session`, for the agent that runs `task`.
+    fn schedule<'a>(
+        &'a self,
+        session: &'a SessionId,
+        task: &'a TaskId,
+        content: String,
+        trigger: Trigger,
+    ) -> Scheduling<'a>;
+}
+
+/// Schedules a follow-up.
+#[derive(Debug)]
+struct ScheduleFollowup(ToolSpec);
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// What to do then, in words that make sense without this conversation at hand.
+    content: String,
+    /// When: give one of `after_ms`, `at`, `every_ms`, `cron`, `on`, `external`.
+    trigger: Trigger,
+}
+
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    ScheduleFollowup(ToolSpec {
+        name: "schedule_followup",
+        description: "Schedules a message that becomes a task of this session later: once, again and again, or when \
+                      something happens.",
+        input_schema: schema::schema::<Args>(),
+        source: "core",
+        requires: &[],
+        read_only: false,
+    })
+}
+
+impl Tool for ScheduleFollowup {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            let Args { content, trigger } = match schema::decode(arguments) {
+                Ok(args) => args,
+                Err(why) => return Ok(ToolOutcome::Failed(why)),
+            };
+            let Some(later) = &context.later else {
+                return Ok(ToolOutcome::Failed("follow-ups cannot be scheduled here".into()));
+            };
+            let made = later.schedule(&context.session, &context.task, content, trigger).await;
+            Ok(made.map_or_else(ToolOutcome::Failed, |followup| ToolOutcome::Done(text(&followup))))
+        })
+    }
+}
+
+fn text(followup: &Followup) -> String {
+    let times: Vec<String> = followup.next.iter().map(ToString::to_string).collect();
+    let when = match times.as_slice() {
+        [] => "It fires when what it waits for happens.".into(),
+        times => format!("It fires next at {} (UTC).", times.join(", ")),
+    };
+    format!("Scheduled as {}. {when}", followup.id)
+}
