@@ -83,7 +83,7 @@ fn number(part: i8) -> u32 {
 /// Returns when a clock shows this first; at the end of the gap where none does.
 fn when(zone: &TimeZone, shown: DateTime) -> i64 {
     let ambiguous = zone.to_ambiguous_timestamp(shown);
-    let earlier = ambiguous.clone().earlier().expect("a time").as_second();
+    let earlier = ambiguous.earlier().expect("a time").as_second();
     if zone.to_datetime(instant(earlier)) == shown {
         return earlier;
     }
