@@ -63,7 +63,6 @@ use skills::library::{Changed, Library};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::schedule_followup::Later;
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -155,9 +154,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     });
     let registry = Registry::load(deps.clone())?;
     let scheduler = Scheduler::load(registry.clone())?;
-    let later: Arc<dyn Later> = Arc::new(scheduler.clone());
-    // It is set once, here.
-    deps.later.set(Arc::downgrade(&later)).ok();
+    let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));

@@ -8,7 +8,8 @@ use nano_protocol::task::Task;
 use nano_protocol::time::Timestamp;
 use serde_json::json;
 
-use super::scheduler::{Run, Scheduler};
+use super::firing::Run;
+use super::scheduler::Scheduler;
 use super::{booking, slots, states};
 use crate::session::admission::Keyed;
 use crate::session::deps::unavailable;
@@ -64,7 +65,7 @@ impl Scheduler {
         }
         booking::is_open(&reading::record(self.deps(), &record.followup.session)?.session)?;
         let head = *self.deps().events.head().borrow();
-        let resumed = states::resume(&mut record, &self.deps().clock.moment(), head);
+        let resumed = states::resume(&mut record, &self.deps().clock.moment(), head, |slot| self.is_recorded(id, slot));
         let mut changes = match resumed {
             Ok(changes) => changes,
             Err(why) => return Err(RpcError::new(ErrorKind::Conflict, format!("follow-up {id} cannot go on: {why}"))),

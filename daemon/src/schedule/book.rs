@@ -22,6 +22,12 @@ pub enum Due {
     Boot(u64),
 }
 
+impl Due {
+    fn wall(self) -> Option<Timestamp> {
+        if let Self::Wall(at) = self { Some(at) } else { None }
+    }
+}
+
 /// What active follow-ups wait for beside time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
@@ -43,6 +49,8 @@ pub struct Entry {
     /// Whether an agent made it.
     pub by_agent: bool,
     due: Option<Due>,
+    /// Whether it fires when it is due, or ends then.
+    fires: bool,
     awaits: Option<Awaited>,
 }
 
@@ -76,7 +84,8 @@ impl Entry {
             None => None,
         };
         let (session, by_agent) = (followup.session.clone(), record.by_agent);
-        Self { session, state: followup.state, by_agent, due, awaits }
+        let fires = schedule.is_some_and(|schedule| schedule.is_timed());
+        Self { session, state: followup.state, by_agent, due, fires, awaits }
     }
 }
 
@@ -187,11 +196,21 @@ impl Book {
         firsts.filter(|(due, _)| is_due(*due)).map(|(_, id)| id.clone()).next()
     }
 
+    /// Returns when the next one fires, as the wall clock of now will show it.
+    pub fn next_fire(&self, now: &Moment) -> Option<Timestamp> {
+        let ahead = |ms: u64| now.wall.plus_ms(ms.cast_signed().saturating_sub(now.boot_ms.cast_signed()));
+        let fires = |(due, id): &&(Due, FollowupId)| {
+            self.entries.get(id).is_some_and(|entry| entry.fires) && matches!(due, Due::Wall(_))
+        };
+        let wall = self.due.iter().find(fires).and_then(|(due, _)| due.wall());
+        let boot = self.nearest().1.map(ahead);
+        wall.into_iter().chain(boot).min()
+    }
+
     /// Returns when the first one is due by the wall clock, and by the other.
     pub fn nearest(&self) -> (Option<Timestamp>, Option<u64>) {
-        let wall = self.first_by_wall().and_then(|(due, _)| if let Due::Wall(at) = due { Some(*at) } else { None });
         let boot = self.first_by_boot().and_then(|(due, _)| if let Due::Boot(ms) = due { Some(*ms) } else { None });
-        (wall, boot)
+        (self.first_by_wall().and_then(|(due, _)| due.wall()), boot)
     }
 
     // Those by the wall clock sort before the others.

@@ -86,21 +86,26 @@ pub fn book(
         metadata: params.metadata.unwrap_or_default(),
         created_at: now,
     };
-    Ok(FollowupRecord {
+    let seen_seq = *deps.events.head().borrow();
+    Ok(FollowupRecord { next_due, seen_seq, ..fresh(followup, maker, &schedule) })
+}
+
+fn fresh(followup: Followup, maker: &Maker, schedule: &Schedule) -> FollowupRecord {
+    FollowupRecord {
         followup,
         owner: maker.owner,
         schedule: json!(schedule),
         last_due: None,
-        next_due,
+        next_due: None,
         depth: maker.agent.unwrap_or(0) + 1,
         by_agent: maker.agent.is_some(),
         out_of_turn: 0,
         failures: 0,
         judged_seq: 0,
-        seen_seq: *deps.events.head().borrow(),
+        seen_seq: 0,
         replaces: None,
         recorded_until: None,
-    })
+    }
 }
 
 /// Refuses a session that takes nothing more.

@@ -1,5 +1,8 @@
 //! Follow-ups that an agent makes by its own tool: the same path, tighter bounds.
 
+use std::sync::Arc;
+
+use nano_protocol::error::RpcError;
 use nano_protocol::followup::{Followup, ScheduleParams, Trigger};
 use nano_protocol::id::{SessionId, SessionRef, TaskId};
 
@@ -27,13 +30,22 @@ impl Later for Scheduler {
 }
 
 impl Scheduler {
+    /// Lets agents schedule as long as the result is held: what they stand on must not hold itself.
+    #[must_use]
+    pub fn offer_to_agents(&self) -> Arc<dyn Later> {
+        let later: Arc<dyn Later> = Arc::new(self.clone());
+        // Set once, at the start.
+        self.deps().later.set(Arc::downgrade(&later)).ok();
+        later
+    }
+
     async fn add_for(
         &self,
         session: &SessionId,
         task: &TaskId,
         content: String,
         trigger: Trigger,
-    ) -> Result<Followup, nano_protocol::error::RpcError> {
+    ) -> Result<Followup, RpcError> {
         admission::content_fits(&content)?;
         let owner = reading::record(self.deps(), session)?.session.owner;
         let maker = Maker { owner, agent: Some(booking::depth_of(self.deps(), task)) };

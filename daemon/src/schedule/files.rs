@@ -16,6 +16,7 @@ use nano_protocol::id::FollowupId;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::book::Awaited;
 use super::calendar::{Schedule, happening};
@@ -31,8 +32,6 @@ use crate::store::{Change, Key};
 
 /// How often folders are looked at all the same.
 const LOOK: Duration = Duration::from_secs(4);
-/// How soon a file is looked at again that is still being written.
-const SOON: Duration = Duration::from_millis(300);
 /// A change is taken up so long after it was told: more of the kind may follow.
 const QUIET: Duration = Duration::from_millis(50);
 /// So many files may fit.
@@ -54,26 +53,28 @@ impl Scheduler {
         let stopping = self.deps().shutdown.stopping().clone();
         let mut watch = Watch::new(self.files.clone());
         loop {
+            let begun = Instant::now();
             let ids = self.book().awaiting(&Awaited::File);
-            let (mut unfinished, mut folders) = (false, HashMap::new());
+            let mut folders = HashMap::new();
             for id in &ids {
-                unfinished |= !self.look_for(id, &mut folders).await;
+                self.look_for(id, &mut folders).await;
             }
             watch.follow(folders);
-            let pause = if unfinished { SOON } else { LOOK };
+            // Large folders are looked at less often, be there ever so many changes.
+            let took = begun.elapsed();
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = self.files.notified() => tokio::time::sleep(QUIET).await,
-                () = tokio::time::sleep(pause), if !ids.is_empty() => {}
+                () = self.files.notified() => tokio::time::sleep(QUIET.max(took * 4)).await,
+                () = tokio::time::sleep(LOOK.max(took * 40)), if !ids.is_empty() => {}
             }
         }
     }
 
-    /// Sets a follow-up off for each file that is new to it; false: one is not complete, or its session takes nothing.
-    async fn look_for(&self, id: &FollowupId, folders: &mut HashMap<PathBuf, RecursiveMode>) -> bool {
-        let Some(record) = self.get(id) else { return true };
+    /// Sets a follow-up off for each file that is new to it and complete.
+    async fn look_for(&self, id: &FollowupId, folders: &mut HashMap<PathBuf, RecursiveMode>) {
+        let Some(record) = self.get(id) else { return };
         let (Ok(Schedule::File { glob }), Some(workspace)) = (slots::schedule(&record), self.workspace(&record)) else {
-            return true;
+            return;
         };
         folders.extend(watched(&workspace, &glob));
         let found = {
@@ -83,11 +84,12 @@ impl Scheduler {
         if found.len() > MOST {
             return self.too_many(id).await;
         }
-        let mut complete = true;
         for file in found.iter().filter(|file| !self.knows(id, &file.version)) {
-            complete &= is_complete(&workspace, file) && self.appeared(id, file, &found).await;
+            // One that is still being written tells when it is closed; a session that takes nothing is asked again.
+            if is_complete(&workspace, file) && !self.appeared(id, file, &found).await {
+                return;
+            }
         }
-        complete
     }
 
     async fn appeared(&self, id: &FollowupId, file: &Found, all: &[Found]) -> bool {
@@ -121,14 +123,13 @@ impl Scheduler {
         gone.map(|version| Change::Delete(Key::file(id, version))).collect()
     }
 
-    async fn too_many(&self, id: &FollowupId) -> bool {
+    async fn too_many(&self, id: &FollowupId) {
         let _turn = self.turn.lock().await;
         if let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) {
             record.followup.state = FollowupState::Paused;
             record.followup.reason = Some(format!("more than {MOST} files fit"));
             drop(self.save(&record, Vec::new()).await);
         }
-        true
     }
 
     fn workspace(&self, record: &FollowupRecord) -> Option<PathBuf> {

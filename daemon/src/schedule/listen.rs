@@ -14,7 +14,8 @@ use nano_protocol::time::Timestamp;
 
 use super::book::Awaited;
 use super::calendar::{Schedule, happening};
-use super::scheduler::{AGAIN_MS, Run, Scheduler};
+use super::firing::Run;
+use super::scheduler::{AGAIN_MS, Scheduler};
 use super::{slots, states};
 use crate::session::event_log::Published;
 use crate::store::record::{FollowupRecord, TaskRecord};

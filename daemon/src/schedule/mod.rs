@@ -11,7 +11,11 @@ pub mod booking;
 mod by_agent;
 pub mod calendar;
 mod files;
+mod firing;
 mod listen;
 pub mod scheduler;
 mod slots;
 mod states;
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::error::RpcError;
 use nano_protocol::event::EventType;
-use nano_protocol::followup::{Followup, FollowupState, Last, ScheduleParams};
-use nano_protocol::id::{FollowupId, SessionId, TaskId};
-use nano_protocol::task::{Limits, Origin, Task, TaskState};
+use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
+use nano_protocol::id::{FollowupId, SessionId};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -15,14 +14,14 @@ use tokio::sync::Notify;
 use super::alarm::Alarm;
 use super::book::Book;
 use super::booking::{self, Maker};
+use super::firing::Run;
 use super::{slots, states};
 use crate::clock::Moment;
-use crate::session::actor::Command;
-use crate::session::admission::{Keyed, Submission};
+use crate::session::admission::Keyed;
 use crate::session::deps::{Deps, unavailable};
 use crate::session::reading;
 use crate::session::registry::Registry;
-use crate::store::record::{FollowupRecord, MadeBy, TaskRecord};
+use crate::store::record::FollowupRecord;
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// How long a slot waits whose session takes nothing now, in milliseconds.
@@ -40,14 +39,6 @@ pub struct Scheduler {
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     /// Told when files have to be looked at.
     pub(super) files: Arc<Notify>,
-}
-
-/// What a task of a follow-up is beyond what its record says.
-pub(super) struct Run {
-    pub task: TaskId,
-    pub content: String,
-    pub depth: u32,
-    pub keyed: Option<Keyed>,
 }
 
 impl Scheduler {
@@ -88,10 +79,8 @@ impl Scheduler {
 
     /// Returns how many follow-ups will fire, and when the next one does.
     pub fn brief(&self) -> (u64, Option<Timestamp>) {
-        let (book, now) = (self.book(), self.deps().clock.moment());
-        let (wall, boot) = book.nearest();
-        let ahead = |ms: u64| now.wall.plus_ms(ms.cast_signed().saturating_sub(now.boot_ms.cast_signed()));
-        (book.active(), wall.into_iter().chain(boot.map(ahead)).min())
+        let book = self.book();
+        (book.active(), book.next_fire(&self.deps().clock.moment()))
     }
 
     /// Returns a follow-up's record.
@@ -233,84 +222,6 @@ impl Scheduler {
         tracing::error!(followup = %record.followup.id, why, "a follow-up cannot go on");
         (record.followup.state, record.followup.reason) = (FollowupState::Failed, Some(why));
         self.save(&record, Vec::new()).await.is_ok()
-    }
-
-    /// Makes a task together with what is recorded of it; false: not now.
-    pub(super) async fn make(&self, record: FollowupRecord, run: Run, changes: Vec<Change>) -> bool {
-        let id = record.followup.id.clone();
-        match self.submit(record, run, changes).await {
-            Ok(_) => true,
-            Err(error) => self.refused(&id, &error).await,
-        }
-    }
-
-    /// Hands a task to the session, together with the follow-up's new state.
-    pub(super) async fn submit(
-        &self,
-        record: FollowupRecord,
-        run: Run,
-        mut with: Vec<Change>,
-    ) -> Result<Task, RpcError> {
-        let followup = &record.followup;
-        with.push(Change::put(Key::followup(&followup.id), &record));
-        let name = followup.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
-        let submission = Submission {
-            id: run.task,
-            origin: Origin::Followup,
-            source: Some(format!("follow-up {}{name}", followup.id)),
-            content: run.content,
-            metadata: followup.metadata.clone(),
-            limits: Limits::default(),
-            keyed: run.keyed,
-            with,
-            made_by: Some(MadeBy { followup: followup.id.clone(), depth: run.depth }),
-        };
-        let task = self.registry.ask(&followup.session, |reply| Command::Submit(Box::new(submission), reply)).await?;
-        self.note(&record);
-        self.make_room(&record);
-        Ok(task)
-    }
-
-    /// Keeps a slot for later where the session is only full; a session that is closed or gone pauses the follow-up.
-    async fn refused(&self, id: &FollowupId, error: &RpcError) -> bool {
-        tracing::warn!(followup = %id, %error, "a slot could not fire");
-        // The answer may be lost and the commit made all the same: what is stored decides.
-        let Some(mut record) = self.get(id) else { return false };
-        self.note(&record);
-        if !matches!(error.data.kind, ErrorKind::Conflict | ErrorKind::NotFound) {
-            return false;
-        }
-        (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(error.message.clone()));
-        self.save(&record, Vec::new()).await.is_ok()
-    }
-
-    /// Cancels the task that the newest one replaces; that one waits behind it.
-    fn make_room(&self, record: &FollowupRecord) {
-        let Some(old) = record.replaces.clone() else { return };
-        let (this, id, session) = (self.clone(), record.followup.id.clone(), record.followup.session.clone());
-        self.deps().shutdown.spawn("replace", async move {
-            let ended = this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await;
-            if let Err(error) = ended {
-                return tracing::warn!(task = %old, %error, "a task to be replaced could not be cancelled");
-            }
-            let _turn = this.turn.lock().await;
-            if let Some(mut record) = this.get(&id).filter(|record| record.replaces.as_ref() == Some(&old)) {
-                record.replaces = None;
-                drop(this.save(&record, Vec::new()).await);
-            }
-        });
-    }
-
-    /// Tells whether a slot is on record.
-    pub(super) fn is_recorded(&self, id: &FollowupId, slot: Timestamp) -> bool {
-        self.deps().store.get::<Last>(&Key::slot(id, slot)).is_ok_and(|row| row.is_some())
-    }
-
-    /// Returns how the newest task of a follow-up is doing.
-    pub(super) fn last_task(&self, record: &FollowupRecord) -> Option<TaskState> {
-        let task = record.followup.last.as_ref().and_then(|last| last.task.as_ref())?;
-        let record = self.deps().store.get::<TaskRecord>(&Key::task(task)).ok().flatten()?;
-        Some(record.task.state)
     }
 }
 

@@ -24,8 +24,16 @@ pub fn has_ended(record: &FollowupRecord) -> bool {
 }
 
 /// Lets a paused follow-up go on, and notes the slots that passed meanwhile as missed.
-pub fn resume(record: &mut FollowupRecord, moment: &Moment, head: u64) -> Result<Vec<Change>, String> {
-    let plan = slots::plan(record, moment)?;
+pub fn resume(
+    record: &mut FollowupRecord,
+    moment: &Moment,
+    head: u64,
+    is_recorded: impl Fn(Timestamp) -> bool,
+) -> Result<Vec<Change>, String> {
+    let mut plan = slots::plan(record, moment)?;
+    if let Some(until) = record.recorded_until {
+        slots::only_new(&mut plan, |slot| slot <= until && is_recorded(slot));
+    }
     (record.followup.state, record.followup.reason) = (FollowupState::Active, None);
     (record.failures, record.seen_seq) = (0, head);
     if record.next_due.is_none() {

@@ -15,7 +15,9 @@ pub struct Cron {
 impl Cron {
     /// Parses 5 or 6 fields, or one of croner's names such as `@daily`, in the zone of this IANA name.
     pub fn new(expr: &str, zone: &str) -> Result<Self, String> {
-        let zone = TimeZone::get(zone).map_err(|_| format!("\"{}\" is not a known time zone", zone.escape_debug()))?;
+        let unknown = || format!("\"{}\" is not a known time zone", zone.escape_debug());
+        // One that is called unknown would count as UTC.
+        let zone = TimeZone::get(zone).ok().filter(|zone| !zone.is_unknown()).ok_or_else(unknown)?;
         let pattern =
             CronParser::builder().year(Year::Disallowed).build().parse(expr).map_err(|why| why.to_string())?;
         let fields: Vec<&str> = pattern.as_str().split_whitespace().collect();

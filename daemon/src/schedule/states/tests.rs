@@ -62,7 +62,7 @@ fn slots_that_passed_in_a_pause_are_missed() {
         let mut record = record(&schedule, schedule.is_timed().then_some(next));
         (record.followup.state, record.followup.until) = (FollowupState::Paused, until.map(Timestamp));
         (record.failures, record.followup.reason) = (5, Some("failed".into()));
-        let changes = resume(&mut record, &at(now), 7).unwrap();
+        let changes = resume(&mut record, &at(now), 7, |_| false).unwrap();
         let expected: Vec<_> = missed.iter().map(|slot| (*slot, RunState::Missed)).collect();
         assert_eq!(rows(&changes), expected, "{schedule:?} at {now}");
         assert_eq!((record.next_due, record.followup.state), (next_due.map(Timestamp), state), "{schedule:?} at {now}");
@@ -75,7 +75,7 @@ fn slots_that_passed_in_a_pause_are_missed() {
 fn a_long_pause_is_counted_and_its_rows_are_bounded() {
     let mut record = record(&Schedule::Every { every_ms: 1000, anchor: Timestamp(NOW) }, Some(NOW));
     record.followup.state = FollowupState::Paused;
-    let changes = resume(&mut record, &at(NOW + 24 * HOUR), 0).unwrap();
+    let changes = resume(&mut record, &at(NOW + 24 * HOUR), 0, |_| false).unwrap();
     assert_eq!((record.followup.missed, record.next_due), (86_401, Some(Timestamp(NOW + 24 * HOUR + 1000))));
     assert!(rows(&changes).len() <= 1100, "{} rows", rows(&changes).len());
 }
@@ -84,7 +84,7 @@ fn a_long_pause_is_counted_and_its_rows_are_bounded() {
 fn what_cannot_be_computed_is_not_resumed() {
     let mut record = record(&Schedule::Cron { expr: "0 8 * * *".into(), zone: "Mars/Olympus".into() }, Some(NOW));
     record.followup.state = FollowupState::Paused;
-    let why = resume(&mut record, &at(NOW), 0).unwrap_err();
+    let why = resume(&mut record, &at(NOW), 0, |_| false).unwrap_err();
     assert!(why.contains("Mars/Olympus"), "{why}");
     assert_eq!(record.followup.state, FollowupState::Paused);
 }
