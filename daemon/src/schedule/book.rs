@@ -55,8 +55,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Tells whether it has not ended.
-    pub fn is_live(&self) -> bool {
+    fn is_live(&self) -> bool {
         matches!(self.state, FollowupState::Active | FollowupState::Paused)
     }
 
@@ -89,11 +88,27 @@ impl Entry {
     }
 }
 
+/// Those of one session.
+#[derive(Debug, Default)]
+struct Of {
+    ids: BTreeSet<FollowupId>,
+    live: Live,
+}
+
+/// How many have not ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Live {
+    /// All of them.
+    pub all: usize,
+    /// Those that an agent made.
+    pub by_agent: usize,
+}
+
 /// The book.
 #[derive(Debug, Default)]
 pub struct Book {
     entries: BTreeMap<FollowupId, Entry>,
-    by_session: BTreeMap<SessionId, BTreeSet<FollowupId>>,
+    by_session: BTreeMap<SessionId, Of>,
     due: BTreeSet<(Due, FollowupId)>,
     awaited: BTreeMap<Awaited, BTreeSet<FollowupId>>,
     replacing: BTreeSet<FollowupId>,
@@ -107,7 +122,10 @@ impl Book {
         self.remove(id);
         let entry = Entry::of(record, boot);
         self.active += u64::from(entry.state == FollowupState::Active);
-        self.by_session.entry(entry.session.clone()).or_default().insert(id.clone());
+        let of = self.by_session.entry(entry.session.clone()).or_default();
+        of.ids.insert(id.clone());
+        of.live.all += usize::from(entry.is_live());
+        of.live.by_agent += usize::from(entry.is_live() && entry.by_agent);
         self.due.extend(entry.due.map(|due| (due, id.clone())));
         if let Some(awaited) = &entry.awaits {
             self.awaited.entry(awaited.clone()).or_default().insert(id.clone());
@@ -135,10 +153,17 @@ impl Book {
         if let Some(due) = entry.due {
             self.due.remove(&(due, id.clone()));
         }
-        if let Some(awaited) = entry.awaits {
-            prune(&mut self.awaited, &awaited, id);
+        if let Some(awaited) = &entry.awaits {
+            self.awaits_no_more(awaited, id);
         }
-        prune(&mut self.by_session, &entry.session, id);
+        if let Some(of) = self.by_session.get_mut(&entry.session) {
+            of.ids.remove(id);
+            of.live.all -= usize::from(entry.is_live());
+            of.live.by_agent -= usize::from(entry.is_live() && entry.by_agent);
+            if of.ids.is_empty() {
+                self.by_session.remove(&entry.session);
+            }
+        }
     }
 
     /// Returns one.
@@ -155,7 +180,7 @@ impl Book {
         let is_before = move |id: &&FollowupId| before.is_none_or(|before| **id < *before);
         match session {
             Some(session) => {
-                let ids = self.by_session.get(session).into_iter().flat_map(|ids| ids.iter().rev());
+                let ids = self.by_session.get(session).into_iter().flat_map(|of| of.ids.iter().rev());
                 Box::new(ids.filter(is_before).filter_map(|id| Some((id, self.entries.get(id)?))))
             }
             None => match before {
@@ -163,6 +188,11 @@ impl Book {
                 None => Box::new(self.entries.iter().rev()),
             },
         }
+    }
+
+    /// Returns how many of a session have not ended.
+    pub fn live(&self, session: &SessionId) -> Live {
+        self.by_session.get(session).map(|of| of.live).unwrap_or_default()
     }
 
     /// Returns who waits for this, those with a smaller id first.
@@ -213,6 +243,15 @@ impl Book {
         (self.first_by_wall().and_then(|(due, _)| due.wall()), boot)
     }
 
+    fn awaits_no_more(&mut self, awaited: &Awaited, id: &FollowupId) {
+        if let Some(ids) = self.awaited.get_mut(awaited) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.awaited.remove(awaited);
+            }
+        }
+    }
+
     // Those by the wall clock sort before the others.
     fn first_by_wall(&self) -> Option<&(Due, FollowupId)> {
         self.due.first().filter(|(due, _)| matches!(due, Due::Wall(_)))
@@ -223,11 +262,5 @@ impl Book {
     }
 }
 
-fn prune<K: Ord>(index: &mut BTreeMap<K, BTreeSet<FollowupId>>, key: &K, id: &FollowupId) {
-    if let Some(ids) = index.get_mut(key) {
-        ids.remove(id);
-        if ids.is_empty() {
-            index.remove(key);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -152,7 +152,7 @@ fn jitter(schedule: &Schedule, ms: u64) -> Result<u64, String> {
 
 /// Refuses one too many of a session, and a chain that is too long.
 pub fn has_room(book: &Book, session: &SessionId, maker: &Maker) -> Result<(), RpcError> {
-    let live = || book.backwards(Some(session), None).filter(|(_, entry)| entry.is_live());
+    let live = book.live(session);
     let limit = |why: String, hint: &str| Err(RpcError::new(ErrorKind::Limit, why).hint(hint));
     match maker.agent {
         Some(depth) if depth >= MOST_DEPTH => limit(
@@ -161,11 +161,11 @@ pub fn has_room(book: &Book, session: &SessionId, maker: &Maker) -> Result<(), R
             ),
             "do it in this task, or let the user schedule it",
         ),
-        Some(_) if live().filter(|(_, entry)| entry.by_agent).take(MOST_BY_AGENT).count() == MOST_BY_AGENT => limit(
+        Some(_) if live.by_agent >= MOST_BY_AGENT => limit(
             format!("active: {MOST_BY_AGENT} follow-ups that the agent made are active in this session already"),
             "wait for one to end, or let the user cancel one",
         ),
-        None if live().take(MOST_OF_SESSION).count() == MOST_OF_SESSION => limit(
+        None if live.all >= MOST_OF_SESSION => limit(
             format!("session {session} has {MOST_OF_SESSION} follow-ups already"),
             "cancel some, or use another session",
         ),

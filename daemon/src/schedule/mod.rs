@@ -16,6 +16,7 @@ mod listen;
 pub mod scheduler;
 mod slots;
 mod states;
+mod tidy;
 
 #[cfg(test)]
 mod tests;

@@ -141,7 +141,7 @@ impl Scheduler {
             self.get(&id).iter().for_each(|record| self.make_room(record));
         }
         self.rewind_all().await;
-        tokio::join!(self.fire_due(), self.listen(), self.look_at_files());
+        tokio::join!(self.fire_due(), self.listen(), self.look_at_files(), self.keep_short());
     }
 
     async fn fire_due(&self) {

@@ -45,7 +45,8 @@ pub fn plan(record: &FollowupRecord, moment: &Moment) -> Result<Plan, String> {
     let (followup, Some(next_due)) = (&record.followup, record.next_due) else { return Ok(Plan::default()) };
     // It fires that much later than its slots, so at any time it has come as far as its slots were earlier.
     let now = now_for(&schedule, moment).plus_ms(-jitter(record));
-    Ok(calendar::due_slots(&schedule, record.last_due, next_due, now, followup.missed_policy, followup.grace_ms))
+    let bounds = (now, followup.until);
+    Ok(calendar::due_slots(&schedule, record.last_due, next_due, bounds, followup.missed_policy, followup.grace_ms))
 }
 
 /// Leaves out what is on record already.
@@ -61,14 +62,12 @@ pub fn decide(
     last: Option<TaskState>,
     clock: &Clock,
 ) -> (Option<TaskId>, Vec<Change>) {
-    let until = record.followup.until;
-    let within = |slot: &Timestamp| until.is_none_or(|until| *slot <= until);
     let mut changes = Vec::new();
-    for slot in plan.missed.into_iter().filter(within) {
+    for slot in plan.missed {
         changes.extend(missed(record, slot));
     }
     record.followup.missed += plan.unlisted;
-    let mut firing = plan.fire.into_iter().filter(within).peekable();
+    let mut firing = plan.fire.into_iter();
     let mut fired = None;
     if let Some(slot) = firing.next() {
         let (task, noted) = run(record, slot, record.depth, last, clock);
@@ -76,7 +75,7 @@ pub fn decide(
         (fired, record.last_due) = (task, Some(slot));
     }
     // The next one may be due as well: it is decided by itself, after this one is on record.
-    record.next_due = firing.next().or(plan.next).filter(within);
+    record.next_due = firing.next().or(plan.next);
     if is_spent(record) || record.next_due.is_none() {
         record.followup.state = FollowupState::Done;
     }

@@ -39,14 +39,12 @@ pub fn resume(
     if record.next_due.is_none() {
         return Ok(Vec::new());
     }
-    let until = record.followup.until;
-    let within = |slot: &Timestamp| until.is_none_or(|until| *slot <= until);
     let mut changes = Vec::new();
-    for slot in plan.missed.into_iter().chain(plan.fire).filter(within) {
+    for slot in plan.missed.into_iter().chain(plan.fire) {
         changes.extend(slots::missed(record, slot));
     }
     record.followup.missed += plan.unlisted;
-    record.next_due = plan.next.filter(within);
+    record.next_due = plan.next;
     if record.next_due.is_none() {
         record.followup.state = FollowupState::Done;
     }

@@ -240,10 +240,11 @@ impl World {
         if self.rewound {
             return;
         }
-        let Some(last) = self.rows.keys().last().copied() else { return };
-        let all = std::iter::successors(calendar::next_after(schedule, Timestamp(from)), |slot| {
-            calendar::next_after(schedule, *slot).filter(|slot| slot.0 <= last)
-        });
+        let record = self.record();
+        let decided = record.next_due.map(|next| next.0 - 1).or(record.followup.until.map(|until| until.0));
+        let Some(last) = decided.or(self.rows.keys().last().copied()) else { return };
+        let after = |slot| calendar::next_after(schedule, slot).filter(|slot| slot.0 <= last);
+        let all = std::iter::successors(after(Timestamp(from)), |slot| after(*slot));
         let all: Vec<i64> = all.map(|slot| slot.0).collect();
         assert!(self.rows.keys().all(|slot| all.binary_search(slot).is_ok()), "not a slot: {:?}", self.rows);
         assert_eq!(all.len() as u64, self.rows.len() as u64 + self.unlisted, "a slot is lost: {:?}", self.rows);

@@ -31,12 +31,13 @@ pub struct Plan {
     pub next: Option<Timestamp>,
 }
 
-/// Decides about every slot from `next_due` to `now`; one that is not after `last_due` has been decided before.
+/// Decides about every slot from `next_due` to `now` that is not after `until`; one that is not after `last_due` has been
+/// decided before.
 pub fn due_slots(
     schedule: &Schedule,
     last_due: Option<Timestamp>,
     next_due: Timestamp,
-    now: Timestamp,
+    (now, until): (Timestamp, Option<Timestamp>),
     missed: Missed,
     grace_ms: u64,
 ) -> Plan {
@@ -47,7 +48,9 @@ pub fn due_slots(
         _ => Some(next_due),
     };
     let (mut due, mut unlisted) = (VecDeque::new(), 0);
-    let next = collect_due(&slots, first, now, &mut due, &mut unlisted);
+    let end = until.map_or(now, |until| until.min(now));
+    let next = collect_due(&slots, first, end, &mut due, &mut unlisted);
+    let next = next.filter(|next| until.is_none_or(|until| *next <= until));
     let fire = due.split_off(due.len() - firing(&due, now, missed, grace_ms));
     let surplus = due.len().saturating_sub(MOST_LISTED as usize);
     unlisted += due.drain(..surplus).count() as u64;
@@ -138,7 +141,7 @@ mod tests {
             (Missed::All, 2 * 3_600_000, 3 * h, &[2 * h, h, 0], &[3 * h]),
             (Missed::Latest, 60_000, -h, &[], &[]),
         ] {
-            let plan = due_slots(&hour, None, NOW.plus_ms(-next_due), NOW, missed, grace);
+            let plan = due_slots(&hour, None, NOW.plus_ms(-next_due), (NOW, None), missed, grace);
             let expected = Plan { fire: ago(fire), missed: ago(lost), unlisted: 0, next: Some(NOW.plus_ms(h)) };
             assert_eq!(plan, expected, "{missed} {grace} {next_due}");
         }
@@ -155,24 +158,46 @@ mod tests {
             (Missed::All, 60_000, 60_001, false),
         ] {
             let due = NOW.plus_ms(-late);
-            let plan = due_slots(&Schedule::At { due }, None, due, NOW, missed, grace);
+            let plan = due_slots(&Schedule::At { due }, None, due, (NOW, None), missed, grace);
             let (fire, lost) = if fires { (vec![due], vec![]) } else { (vec![], vec![due]) };
             assert_eq!(plan, Plan { fire, missed: lost, unlisted: 0, next: None }, "{missed} {grace} {late}");
         }
     }
 
     #[test]
+    fn none_after_the_last_instant() {
+        let hour = 3_600_000;
+        for (until, fire, lost, unlisted, next) in [
+            (0, &[0][..], &[2 * hour, hour][..], 0, None),
+            (-1, &[0], &[2 * hour, hour], 0, None),
+            (-hour, &[0], &[2 * hour, hour], 0, Some(-hour)),
+            (1, &[], &[2 * hour, hour], 0, None),
+            (2 * hour, &[], &[2 * hour], 0, None),
+            (2 * hour + 1, &[], &[], 0, None),
+        ] {
+            let bounds = (NOW, Some(NOW.plus_ms(-until)));
+            let plan = due_slots(&every(3_600_000), None, NOW.plus_ms(-2 * hour), bounds, Missed::Latest, 60_000);
+            let next = next.map(|ms: i64| NOW.plus_ms(-ms));
+            assert_eq!(plan, Plan { fire: ago(fire), missed: ago(lost), unlisted, next }, "{until}");
+        }
+        // What is only counted ends there too.
+        let bounds = (NOW, Some(NOW.plus_ms(-364 * DAY)));
+        let plan = due_slots(&every(1000), None, NOW.plus_ms(-365 * DAY), bounds, Missed::All, u64::MAX);
+        assert_eq!((plan.fire.len(), plan.missed.len(), plan.unlisted), (100, 1000, 86_401 - 1100));
+    }
+
+    #[test]
     fn a_slot_that_was_decided_is_not_decided_again() {
-        let plan = due_slots(&every(60_000), Some(NOW), NOW.plus_ms(-60_000), NOW, Missed::Latest, 60_000);
+        let plan = due_slots(&every(60_000), Some(NOW), NOW.plus_ms(-60_000), (NOW, None), Missed::Latest, 60_000);
         assert_eq!(plan, Plan { next: Some(NOW.plus_ms(60_000)), ..Plan::default() });
         let due = NOW.plus_ms(-5);
-        assert_eq!(due_slots(&Schedule::At { due }, Some(due), due, NOW, Missed::All, 60_000), Plan::default());
+        assert_eq!(due_slots(&Schedule::At { due }, Some(due), due, (NOW, None), Missed::All, 60_000), Plan::default());
     }
 
     #[test]
     fn a_year_of_seconds_is_counted_and_bounded() {
         let seconds = 365 * DAY / 1000;
-        let plan = due_slots(&every(1000), None, NOW.plus_ms(-365 * DAY), NOW, Missed::All, u64::MAX);
+        let plan = due_slots(&every(1000), None, NOW.plus_ms(-365 * DAY), (NOW, None), Missed::All, u64::MAX);
         assert_eq!((plan.fire.len(), plan.missed.len()), (MOST_FIRED as usize, MOST_LISTED as usize));
         assert_eq!(plan.fire.last(), Some(&NOW));
         assert_eq!(plan.unlisted + 1100, seconds.unsigned_abs() + 1);
@@ -182,7 +207,7 @@ mod tests {
     #[test]
     fn a_year_of_a_cron_that_fires_each_second_ends() {
         let cron = Schedule::Cron { expr: "* * * * * *".into(), zone: "Europe/Berlin".into() };
-        let plan = due_slots(&cron, None, NOW.plus_ms(-365 * DAY), NOW, Missed::Latest, 500);
+        let plan = due_slots(&cron, None, NOW.plus_ms(-365 * DAY), (NOW, None), Missed::Latest, 500);
         assert_eq!((plan.fire, plan.missed.len()), (vec![NOW], MOST_LISTED as usize));
         assert_eq!(plan.missed.last(), Some(&NOW.plus_ms(-1000)));
         assert!(plan.unlisted >= MOST_STEPS as u64 - 1100, "{}", plan.unlisted);
@@ -193,7 +218,7 @@ mod tests {
     fn bursts_long_ago_do_not_hide_the_latest_slot() {
         // Each second of the first day of a month; now is noon of the 15th of January 2027.
         let cron = Schedule::Cron { expr: "* * * 1 * *".into(), zone: "UTC".into() };
-        let plan = due_slots(&cron, None, NOW.plus_ms(-300 * DAY), NOW, Missed::Skip, 0);
+        let plan = due_slots(&cron, None, NOW.plus_ms(-300 * DAY), (NOW, None), Missed::Skip, 0);
         assert_eq!(plan.fire, []);
         assert_eq!(plan.missed.last().map(ToString::to_string).as_deref(), Some("2027-01-01T23:59:59.000Z"));
         assert_eq!(plan.next.map(|next| next.to_string()).as_deref(), Some("2027-02-01T00:00:00.000Z"));

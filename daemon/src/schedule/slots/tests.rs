@@ -12,7 +12,6 @@ struct Given {
     overlap: Overlap,
     /// How the task of the slot before is doing.
     last: Option<TaskState>,
-    until: Option<i64>,
     max_runs: Option<u64>,
     runs: u64,
     missed: &'static [i64],
@@ -24,7 +23,6 @@ struct Given {
 const PLAIN: Given = Given {
     overlap: Overlap::Skip,
     last: None,
-    until: None,
     max_runs: None,
     runs: 0,
     missed: &[],
@@ -48,7 +46,6 @@ fn record(overlap: Overlap, missed: Missed, schedule: &Schedule) -> FollowupReco
 
 fn before(given: &Given) -> FollowupRecord {
     let mut record = record(given.overlap, Missed::All, &Schedule::After { due: Timestamp(0), boot: None });
-    record.followup.until = given.until.map(Timestamp);
     (record.followup.max_runs, record.followup.runs) = (given.max_runs, given.runs);
     let task = given.last.map(|_| TaskId(BEFORE.into()));
     record.followup.last = Some(Last { slot: Timestamp(0), task, state: RunState::Fired });
@@ -95,11 +92,6 @@ fn due_slots_are_decided() {
         (Given { fire: &[3], runs: 2, max_runs: Some(3), ..PLAIN }, "fired 3; next 9; done 3/0"),
         (Given { fire: &[1, 2], max_runs: Some(1), ..PLAIN }, "fired 1; next 2; done 1/0"),
         (Given { missed: &[1, 2], max_runs: Some(1), ..PLAIN }, "missed 1, missed 2; next 9; active 0/2"),
-        (Given { fire: &[1], until: Some(9), ..PLAIN }, "fired 1; next 9; active 1/0"),
-        (Given { fire: &[1], until: Some(8), ..PLAIN }, "fired 1; next -; done 1/0"),
-        (Given { fire: &[1, 2], until: Some(1), ..PLAIN }, "fired 1; next -; done 1/0"),
-        (Given { fire: &[2], until: Some(1), ..PLAIN }, "; next -; done 0/0"),
-        (Given { missed: &[1, 2, 3], fire: &[4], until: Some(2), ..PLAIN }, "missed 1, missed 2; next -; done 0/2"),
     ] {
         assert_eq!(decided(&given).0, expected, "{given:?}");
     }
