@@ -121,7 +121,7 @@ fn changes(zone: &TimeZone, from: i64, until: i64) -> Vec<(i64, i64)> {
 #[test]
 fn a_walker_agrees_around_changes_of_the_clock() {
     let mut fired = 0;
-    for seed in 0..1500 {
+    for seed in 0..1200 {
         let random = &mut Random::new(seed);
         let zone = random.pick(&ZONES);
         let tz = TimeZone::get(zone).expect("a zone");
@@ -137,7 +137,7 @@ fn a_walker_agrees_around_changes_of_the_clock() {
         fired += theirs.len();
         case.agree("walker", &case.slots(until, 80), &theirs);
     }
-    assert!(fired > 30_000, "only {fired} slots were compared");
+    assert!(fired > 20_000, "only {fired} slots were compared");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_walker_agrees_over_years() {
 fn croner_agrees_away_from_changes_of_the_clock() {
     let parser = CronParser::builder().year(Year::Disallowed).build();
     let mut fired = 0;
-    for seed in 20_000..21_000 {
+    for seed in 20_000..20_800 {
         let case = Case::any(seed);
         let (tz, pattern) = (case.zone(), parser.parse(&case.spec.text()).expect("an expression"));
         let next = |at: &jiff::Zoned| pattern.find_next_occurrence(at, false).ok();
