@@ -12,7 +12,9 @@ trap '[ -z "$pid" ] || kill "$pid"; wait; rm -rf "$folder"' EXIT
 
 # A model that nobody serves: what fires becomes a task, and no more is asked of it.
 printf '[models.none]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "none"\n' >"$folder/nanod.toml"
-"$nanod" --socket "$folder/s" --state-dir "$folder/state" --config "$folder/nanod.toml" 2>"$folder/log" &
+# No home of anybody's: what happens there would wake a watcher of skills.
+env -i HOME="$folder" PATH="$PATH" "$nanod" --socket "$folder/s" --state-dir "$folder/state" \
+    --config "$folder/nanod.toml" 2>"$folder/log" &
 pid=$!
 
 python3 - "$folder" "$pid" "${COUNT:-10000}" "${IDLE:-30}" <<'PYTHON'
