@@ -21,9 +21,9 @@ words!(
     Overlap {
         /// The slot is skipped.
         Skip = "skip",
-        /// One waits.
+        /// One waits; of what happens and will not come again, all.
         Queue = "queue",
-        /// The old task is cancelled.
+        /// The old task is cancelled, then the new one runs.
         Replace = "replace",
     }
 );
@@ -33,7 +33,7 @@ words!(
     FollowupState {
         /// It will fire.
         Active = "active",
-        /// It waits for resume.
+        /// It waits for resume; slots that pass meanwhile are missed.
         Paused = "paused",
         /// It has fired for the last time.
         Done = "done",
@@ -87,16 +87,16 @@ params! {
 
     /// Something that happens.
     pub struct On {
-        /// This task ends.
+        /// This task ends; one that has ended already fires at once.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub task: Option<String>,
-        /// An event of this type comes.
+        /// A durable event of this type comes, in the follow-up's own session or in none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub event: Option<String>,
-        /// What the event's data must hold.
+        /// What the event's data must hold: members nested or by dotted path; `session` names another session.
         #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
         pub matches: Option<Object>,
-        /// A file that fits this glob appears below the workspace.
+        /// A file that fits this glob appears below the workspace, or is replaced; the task is told its name.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub file: Option<String>,
     }
@@ -115,15 +115,15 @@ params! {
         pub tz: Option<String>,
         /// What becomes of missed slots.
         pub missed: Option<Missed>,
-        /// What happens when the task before still runs.
+        /// What happens when the task before still runs: `skip` unless told, `queue` for what happens.
         pub overlap: Option<Overlap>,
         /// How late a slot may fire.
         pub grace_ms: Option<u64>,
-        /// How often it fires at most.
+        /// How often it fires at most; runs by `followup.trigger` count only where nothing else makes it fire.
         pub max_runs: Option<u64>,
         /// Not after this instant.
         pub until: Option<String>,
-        /// A stable delay of up to so many milliseconds.
+        /// A stable delay of up to so many milliseconds, less than the shortest period.
         pub jitter_ms: Option<u64>,
         /// The caller's own data.
         pub metadata: Option<Object>,

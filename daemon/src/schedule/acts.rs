@@ -31,7 +31,7 @@ pub struct Wanted {
 impl Scheduler {
     /// Ends a follow-up; one that has ended already stays as it is.
     pub async fn cancel(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Ok(record.followup);
@@ -44,7 +44,7 @@ impl Scheduler {
 
     /// Keeps a follow-up from firing; one that has ended stays as it is.
     pub async fn pause(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let mut record = self.record(id)?;
         if record.followup.state == FollowupState::Active {
             record.followup.state = FollowupState::Paused;
@@ -55,7 +55,7 @@ impl Scheduler {
 
     /// Lets a paused follow-up go on with the slots that come; those that passed meanwhile are noted as missed.
     pub async fn resume(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Err(ended(&record));
@@ -83,7 +83,7 @@ impl Scheduler {
         content: Option<String>,
         keyed: Option<Keyed>,
     ) -> Result<Task, RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Err(ended(&record));
@@ -104,7 +104,7 @@ impl Scheduler {
 
     /// Pauses the follow-ups of a session that is being closed.
     pub async fn pause_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         for id in self.of(session) {
             let Some(mut record) = self.get(&id).filter(|one| one.followup.state == FollowupState::Active) else {
                 continue;
@@ -118,7 +118,7 @@ impl Scheduler {
 
     /// Removes the follow-ups of a session that is being deleted.
     pub async fn forget_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         for id in self.of(session) {
             let mut changes = vec![Change::Delete(Key::followup(&id))];
             changes.extend(b"rv".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));

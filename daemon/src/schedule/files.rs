@@ -93,7 +93,7 @@ impl Scheduler {
     }
 
     async fn appeared(&self, id: &FollowupId, file: &Found, all: &[Found]) -> bool {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let Some(record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
             return true;
         };
@@ -124,7 +124,7 @@ impl Scheduler {
     }
 
     async fn too_many(&self, id: &FollowupId) {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         if let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) {
             record.followup.state = FollowupState::Paused;
             record.followup.reason = Some(format!("more than {MOST} files fit"));

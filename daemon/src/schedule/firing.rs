@@ -79,7 +79,7 @@ impl Scheduler {
             if let Err(error) = ended {
                 return tracing::warn!(task = %old, %error, "a task to be replaced could not be cancelled");
             }
-            let _turn = this.turn.lock().await;
+            let _turn = this.turn.write().await;
             if let Some(mut record) = this.get(&id).filter(|record| record.replaces.as_ref() == Some(&old)) {
                 record.replaces = None;
                 drop(this.save(&record, Vec::new()).await);

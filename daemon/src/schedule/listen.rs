@@ -121,7 +121,7 @@ impl Scheduler {
 
     /// Lets a follow-up hear an event; false: it could not act on it now.
     async fn heard(&self, id: &FollowupId, published: &Published) -> bool {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
             return true;
         };
@@ -176,10 +176,15 @@ impl Scheduler {
 
     /// Sets off one that waits for a task which has ended already; false: not now.
     async fn check_task_of(&self, id: &FollowupId) -> bool {
-        let _turn = self.turn.lock().await;
-        match self.get(id).filter(|record| record.followup.state == FollowupState::Active) {
-            Some(record) => self.check_task(record).await,
-            None => true,
+        let _turn = self.turn.write().await;
+        let Some(record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) else {
+            return true;
+        };
+        match slots::schedule(&record) {
+            Ok(Schedule::Task { task }) if self.task(&task).is_none() => {
+                self.fail(record, format!("task {task} is gone")).await
+            }
+            _ => self.check_task(record).await,
         }
     }
 
@@ -212,7 +217,7 @@ impl Scheduler {
         let Ok(event) = serde_json::from_str::<Event>(published.json.get()) else { return };
         let state = event.data.pointer("/task/state").and_then(Data::as_str);
         let Some(state) = state.and_then(|state| state.parse::<TaskState>().ok()) else { return };
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let Some(mut record) = self.get(&made_by.followup) else { return };
         if let Some(changes) = states::judge(&mut record, task, state, published.seq) {
             // What could not be recorded is counted at the next start.

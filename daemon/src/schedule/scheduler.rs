@@ -9,7 +9,7 @@ use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, RwLock};
 
 use super::alarm::Alarm;
 use super::book::Book;
@@ -35,8 +35,9 @@ pub struct Scheduler {
     pub(super) registry: Registry,
     book: Arc<Mutex<Book>>,
     changed: Arc<Notify>,
-    /// One change at a time: a cancel and a fire of one follow-up must not cross.
-    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    /// One change at a time: a cancel and a fire of one follow-up must not cross. Only what is new shares its turn with
+    /// others, so that many become durable together.
+    pub(super) turn: Arc<RwLock<()>>,
     /// Told when files have to be looked at.
     pub(super) files: Arc<Notify>,
 }
@@ -107,22 +108,30 @@ impl Scheduler {
         params: ScheduleParams,
         keyed: Option<Keyed>,
     ) -> Result<Followup, RpcError> {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.read().await;
         let session = reading::record(self.deps(), session)?.session;
-        booking::has_room(&self.book(), &session.id, &maker)?;
         let record = booking::book(&self.registry, &maker, &session, params)?;
         let answer = self.show(&record);
         let mut with = self.files_there(&record).await?;
         with.push(slots::event(&record, EventType::FollowupScheduled, json!({"followup": answer})));
         with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
         // First, so that nothing passes unheard that happens after the commit; who hears it waits for this turn's end.
-        self.note(&record);
+        self.enter(&record, &maker)?;
         if let Err(error) = self.save(&record, with).await {
             self.book().remove(&record.followup.id);
             return Err(error);
         }
         self.check_task(record).await;
         self.shown(&answer.id)
+    }
+
+    /// Notes a new follow-up if there is room for it.
+    fn enter(&self, record: &FollowupRecord, maker: &Maker) -> Result<(), RpcError> {
+        let boot = self.deps().clock.moment().boot;
+        let mut book = self.book();
+        booking::has_room(&book, &record.followup.session, maker)?;
+        book.put(record, &boot);
+        Ok(())
     }
 
     /// Makes a change to a follow-up durable.
@@ -178,7 +187,7 @@ impl Scheduler {
         let ids: Vec<FollowupId> = self.book().backwards(None, None).map(|(id, _)| id.clone()).collect();
         let now = self.deps().clock.moment();
         for id in ids {
-            let _turn = self.turn.lock().await;
+            let _turn = self.turn.write().await;
             let Some(mut record) = self.get(&id).filter(|record| record.followup.state == FollowupState::Active) else {
                 continue;
             };
@@ -191,7 +200,7 @@ impl Scheduler {
 
     /// Decides about the due slots of one follow-up up to the first that fires; false: not now.
     async fn fire(&self, id: &FollowupId, now: &Moment) -> bool {
-        let _turn = self.turn.lock().await;
+        let _turn = self.turn.write().await;
         let Some(mut record) = self.get(id) else {
             self.book().remove(id);
             return true;
@@ -218,7 +227,8 @@ impl Scheduler {
         }
     }
 
-    async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
+    /// Ends one that cannot go on; false: that could not be recorded.
+    pub(super) async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
         tracing::error!(followup = %record.followup.id, why, "a follow-up cannot go on");
         (record.followup.state, record.followup.reason) = (FollowupState::Failed, Some(why));
         self.save(&record, Vec::new()).await.is_ok()
