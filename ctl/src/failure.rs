@@ -193,7 +193,7 @@ fn lister(what: &str) -> &'static str {
         ("agents", _) => "nanoctl agents list",
         ("skills", "show" | "edit" | "delete") => "nanoctl skills list",
         ("task" | "wait" | "result" | "cancel" | "resume", _) => "nanoctl tasks",
-        ("followup", "show" | "cancel") => "nanoctl followup list",
+        ("followup", "show" | "runs" | "trigger" | "pause" | "resume" | "cancel") => "nanoctl followup list",
         ("rpc", _) => "nanoctl rpc with the .list method of its kind",
         _ => "nanoctl sessions",
     }

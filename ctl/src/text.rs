@@ -16,6 +16,19 @@ pub fn resolve(given: Option<&str>, output: &Output) -> Result<String, Failure> 
         None if is_piped() => read(output)?,
         None => return Err(Failure::usage("no TEXT was given", "add it, or - to read stdin")),
     };
+    fitting(text)
+}
+
+/// Returns the text to send where there may be none: cron gives every line a pipe as stdin, with nothing in it.
+pub fn resolve_optional(given: Option<&str>, output: &Output) -> Result<Option<String>, Failure> {
+    if given.is_some() {
+        return resolve(given, output).map(Some);
+    }
+    let text = if is_piped() { read(output)? } else { String::new() };
+    if text.is_empty() { Ok(None) } else { fitting(text).map(Some) }
+}
+
+fn fitting(text: String) -> Result<String, Failure> {
     if text.is_empty() {
         return Err(Failure::usage("the TEXT is empty", "say what to do, or pipe it in"));
     }

@@ -46,6 +46,19 @@ fn systemd_accepts_the_units() {
 }
 
 #[test]
+fn systemd_accepts_the_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |kind: &str| folder.path().join(format!("nano-report@fix.{kind}"));
+    for kind in ["service", "timer"] {
+        std::fs::write(path(kind), unit(&format!("examples/nano-report@.{kind}"))).unwrap();
+    }
+    for kind in ["service", "timer"] {
+        let outcome = analyze(folder.path(), &["--user", "verify", "--man=no"], &path(kind));
+        assert!(outcome.is_none() || outcome == Some((true, String::new())), "{kind}: {outcome:?}");
+    }
+}
+
+#[test]
 fn the_service_is_confined() {
     let folder = tempfile::tempdir().unwrap();
     let unit = runnable(folder.path(), "nanod.service");

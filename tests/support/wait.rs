@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Asks `probe` until it has something, and fails naming `what` when the deadline has passed.
-pub fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
+pub fn until<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, what, probe)
+}
+
+/// Asks `probe` as [`until`] does, for as long as it is told.
+pub fn within<T>(deadline: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + deadline;
     loop {
         if let Some(found) = probe() {
             return found;
         }
-        assert!(Instant::now() < end, "waited {DEADLINE:?} in vain for {what}");
+        assert!(Instant::now() < end, "waited {deadline:?} in vain for {what}");
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }

@@ -6,6 +6,7 @@ mod agents;
 mod autostart;
 mod errors;
 mod fake;
+mod followups;
 mod lists;
 mod run;
 mod shell;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fake::{Fake, Say};
 use crate::run::{daemon, end};
 use crate::shell::Ran;
-use crate::wire::{added, event, skill, task};
+use crate::wire::{added, event, followup, skill, task};
 
 /// Runs `nanoctl ARGS` on a terminal; returns what came onto the screen, with line feeds alone.
 fn screen(fake: &Fake, args: &str, environment: &[(&str, &str)]) -> String {
@@ -90,6 +90,20 @@ fn lines_below_a_row_are_whole() {
     assert_eq!((lines[1].chars().count(), lines[1].chars().last()), (60, Some('…')), "{screen}");
     assert_eq!(lines[2], format!("    /k/hello/SKILL.md:2:7: {}", "word ".repeat(20)));
     assert_eq!(lines[4..], ["    /k/bye/SKILL.md"]);
+}
+
+#[test]
+fn a_follow_up_has_its_zone_and_past_below() {
+    let mut it = followup("fup_1");
+    let last = json!({"slot": "2027-01-31T08:00:00.000Z", "task": "tsk_1", "state": "fired"});
+    (it["tz"], it["missed"], it["last"], it["reason"]) =
+        (json!("Europe/Oslo"), json!(2), last, json!("it failed 5 times"));
+    let list = json!({"followups": [it]});
+    let fake = Fake::start(move |_, _| vec![Say::Result(list.clone())]);
+    let screen = screen(&fake, "followup list", &[("TZ", "UTC0")]);
+    let below = "    {every_ms:90000} Europe/Oslo, last fired 2027-01-31 09:00:00 CET, 2 missed, it failed 5 times";
+    let row = "fup_1  active  2027-01-31T08:00:00.000Z  again";
+    assert_eq!(screen.lines().collect::<Vec<_>>(), ["ID     STATE   NEXT                      TEXT", row, below]);
 }
 
 /// Edits the skill `hello` on a terminal; returns the text that was sent.
