@@ -130,8 +130,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let finder = Finder::new(&env);
     let models = models(&config.models, &finder).await?;
     let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
-    let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
-    let group = config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id);
+    let group = socket_group(&config, &places);
     let drain = config.daemon.drain;
     let profiles = Profiles::load(config.agents.clone(), &store)?;
     let (library, changed) = Library::new(skill_places(&config, &env));
@@ -176,6 +175,12 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Returns the group that may connect to the socket.
+fn socket_group(config: &Config, places: &Places) -> Option<u32> {
+    let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
+    config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id)
 }
 
 /// Starts what goes on beside requests: taking up changed skills, forgetting old events, noticing a failed store.
