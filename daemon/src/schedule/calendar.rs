@@ -6,6 +6,7 @@
 //! it fires in every real hour whose local time fits.
 
 mod cron;
+mod fields;
 pub mod happening;
 mod missed;
 mod parse;

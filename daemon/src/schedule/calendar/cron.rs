@@ -18,6 +18,7 @@ impl Cron {
         let unknown = || format!("\"{}\" is not a known time zone", zone.escape_debug());
         // One that is called unknown would count as UTC.
         let zone = TimeZone::get(zone).ok().filter(|zone| !zone.is_unknown()).ok_or_else(unknown)?;
+        super::fields::check(expr)?;
         let pattern =
             CronParser::builder().year(Year::Disallowed).build().parse(expr).map_err(|why| why.to_string())?;
         let fields: Vec<&str> = pattern.as_str().split_whitespace().collect();
