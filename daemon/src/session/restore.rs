@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nano_protocol::event::EventType;
 use nano_protocol::id::{MessageId, SessionId, TaskId};
 use nano_protocol::message::{Message, NotRun, Outcome, Role, ToolCall};
+use nano_protocol::session::SessionState;
 use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -41,15 +42,17 @@ pub(super) async fn restore(
     changes.extend(super::boot::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
     }));
-    if !changes.is_empty() {
-        changes.push(Change::session(&record));
-    }
     close_open_calls(deps, id, &mut transcript, &mut changes)?;
     let mut restored = Restored { tasks: HashMap::new(), queue: VecDeque::new(), held: None };
     for task in tasks {
         restored.take(deps, task, &record, &transcript, &mut changes);
     }
+    if restored.held.is_some() && record.session.state != SessionState::Closed {
+        record.session.state = SessionState::Interrupted;
+    }
     if !changes.is_empty() {
+        // With the task's state that of its session, or a reader in between would see them disagree.
+        changes.push(Change::session(&record));
         let receipt = deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
         transcript::number(&mut transcript, &receipt);
     }
