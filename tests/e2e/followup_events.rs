@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::followup_kit::{act, check, get, holding, made, plain, runs, schedule, wait_for, wait_made};
 
 fn on(client: &mut Client, session: &str, on: &Value) -> Followup {
-    schedule(client, session, &json!({ "on": on }), &json!({}))
+    schedule(client, session, &json!({ "on": on }), &json!({"overlap": "queue"}))
 }
 
 #[test]

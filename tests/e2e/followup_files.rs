@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::followup_kit::{act, check, get, made, plain, schedule, wait_made};
 
 fn on(client: &mut Client, session: &str, glob: &str) -> Followup {
-    schedule(client, session, &json!({"on": {"file": glob}}), &json!({}))
+    schedule(client, session, &json!({"on": {"file": glob}}), &json!({"overlap": "queue"}))
 }
 
 /// Returns the files that the tasks were told of.

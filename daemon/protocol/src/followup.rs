@@ -115,7 +115,7 @@ params! {
         pub tz: Option<String>,
         /// What becomes of missed slots.
         pub missed: Option<Missed>,
-        /// What happens when the task before still runs: `skip` unless told, `queue` for what happens.
+        /// What happens when the task before still runs; `skip` unless told.
         pub overlap: Option<Overlap>,
         /// How late a slot may fire.
         pub grace_ms: Option<u64>,

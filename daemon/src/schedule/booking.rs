@@ -62,8 +62,6 @@ pub fn book(
     if first.is_none_or(|first| until.is_some_and(|until| first > until)) || params.max_runs == Some(0) {
         return Err(invalid("it would never fire: until and max_runs leave no slot"));
     }
-    // What happens does not come again, as times do.
-    let usual = if trigger.on.is_some() { Overlap::Queue } else { Overlap::Skip };
     let followup = Followup {
         id: FollowupId::from_ulid(&deps.clock.ulid()),
         session: session.id.clone(),
@@ -78,7 +76,7 @@ pub fn book(
         runs: 0,
         missed: 0,
         missed_policy: params.missed.unwrap_or(Missed::Latest),
-        overlap: params.overlap.unwrap_or(usual),
+        overlap: params.overlap.unwrap_or(Overlap::Skip),
         grace_ms: params.grace_ms.unwrap_or_else(|| calendar::default_grace_ms(&schedule)),
         max_runs: params.max_runs,
         until,
