@@ -49,6 +49,7 @@ pub fn summary(event: &Event) -> String {
         EventType::MessageAdded => member(data, "message").map(|message| said(&message)),
         EventType::ToolStarted => Some(label(text(data, "name"), data.get("arguments").and_then(Value::as_object))),
         EventType::ToolFinished => Some(marked(data.get("ok") == Some(&Value::Bool(true)), text(data, "name"))),
+        EventType::SkillChanged => Some(skills(data)),
         EventType::ModelRetry => {
             let delay = data.get("delay_ms").and_then(Value::as_u64).unwrap_or(0);
             Some(format!("again in {delay} ms: {}", text(data, "error")))
@@ -56,6 +57,12 @@ pub fn summary(event: &Event) -> String {
         _ => None,
     };
     cut(&first_line(&said.unwrap_or_else(|| brief(data))), 2 * LABEL)
+}
+
+/// Says what became of each skill.
+fn skills(data: &Value) -> String {
+    let all = data.get("skills").and_then(Value::as_array).into_iter().flatten();
+    all.map(|skill| format!("{} {}", text(skill, "name"), text(skill, "became"))).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the text in a member, empty where there is none.

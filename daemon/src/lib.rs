@@ -49,7 +49,6 @@ use model::catalog::Catalog;
 use model::detect::Finder;
 use rpc::Server;
 use rpc::listener::Socket;
-use sandbox::Booter;
 use sandbox::local::LocalBooter;
 use sandbox::none::NoneBooter;
 use schedule::scheduler::Scheduler;
@@ -129,7 +128,6 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let started_at = clock.now();
     let finder = Finder::new(&env);
     let models = models(&config.models, &finder).await?;
-    let booters: Vec<Arc<dyn Booter>> = vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))];
     let group = socket_group(&config, &places);
     let drain = config.daemon.drain;
     let profiles = Profiles::load(config.agents.clone(), &store)?;
@@ -144,7 +142,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         finder,
         tools: tools::registry::registry(),
         skills: Arc::new(library),
-        booters,
+        booters: vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))],
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),

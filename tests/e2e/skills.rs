@@ -6,6 +6,7 @@ mod live;
 mod loading;
 mod offer;
 mod rpc;
+mod unwatched;
 mod writing;
 
 use std::fs;

@@ -66,7 +66,10 @@ pub async fn announce(deps: Arc<Deps>, mut changed: mpsc::Receiver<Changed>) {
 async fn record(deps: &Arc<Deps>, changed: Changed) -> Result<(), StoreError> {
     let (asked, what) = (deps.clone(), changed.clone());
     let found = tokio::task::spawn_blocking(move || seeing(&asked, &what)).await;
-    let sessions = found.unwrap_or_default();
+    let sessions = found.unwrap_or_else(|why| {
+        tracing::error!(%why, "looking for who is offered a skill panicked");
+        Vec::new()
+    });
     let data = |sessions: &[SessionId]| {
         json!({
             "skills": changed.skills.iter().map(|(skill, became)| json!({

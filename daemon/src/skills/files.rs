@@ -9,9 +9,10 @@ use rustix::fs::{Mode, OFlags};
 use super::folder::{Kind, entries};
 use crate::sandbox::workspace::Workspace;
 
-/// How deep below the skill's folder, and how many files are named.
+/// How many files are named at most.
+pub const MOST: usize = 100;
+/// How deep below the skill's folder is looked.
 const DEPTH: usize = 4;
-const MOST: usize = 100;
 /// How many names are looked at.
 const LOOKED_AT: usize = 10_000;
 

@@ -67,9 +67,12 @@ pub struct Library {
     changed: mpsc::Sender<Changed>,
 }
 
+/// A root's shelf, once it was read; locked while it is read, so that a folder that hangs keeps no other waiting.
+type Slot = Arc<Mutex<Option<Arc<Shelf>>>>;
+
 #[derive(Default)]
 struct Stock {
-    shelves: HashMap<PathBuf, Arc<Shelf>>,
+    shelves: HashMap<PathBuf, (Root, Slot)>,
     /// Workspaces' roots, the newest last.
     recent: VecDeque<PathBuf>,
 }
@@ -145,17 +148,16 @@ impl Library {
 
     /// The same, here and now; it waits for the file system.
     pub fn look_now(&self, workspace: Option<&Path>) -> Shelves {
-        let mut stock = self.stock();
         let own = workspace.map(|workspace| self.root_of(workspace)).filter(|own| own.workspace.is_some());
         let mut seen = HashSet::new();
         let mut is_new = |root: &&Root| seen.insert(real(&root.path));
         let mut shelves = Shelves::new();
-        shelves.extend(self.first.iter().filter(&mut is_new).map(|root| self.shelf(&mut stock, root, true)));
+        shelves.extend(self.first.iter().filter(&mut is_new).map(|root| self.shelf(root)));
         if let Some(own) = own {
-            shelves.push(self.shelf(&mut stock, &own, true));
-            self.keep_recent(&mut stock, own.path);
+            shelves.push(self.shelf(&own));
+            self.keep_recent(own.path);
         }
-        shelves.extend(self.then.iter().filter(&mut is_new).map(|root| self.shelf(&mut stock, root, true)));
+        shelves.extend(self.then.iter().filter(&mut is_new).map(|root| self.shelf(root)));
         shelves.push(self.shipped.clone());
         shelves
     }
@@ -164,24 +166,29 @@ impl Library {
     pub fn look_again(&self) {
         // Watched first: what came after it was read and before it was watched would go unnoticed.
         self.watch.iter().for_each(Watch::obey);
-        let mut stock = self.stock();
-        let roots: Vec<Root> = stock.shelves.values().map(|shelf| shelf.root.clone()).collect();
+        let roots: Vec<Root> = self.stock().shelves.values().map(|(root, _)| root.clone()).collect();
         for root in roots {
-            self.shelf(&mut stock, &root, true);
+            self.shelf(&root);
         }
     }
 
     /// Takes up what this daemon has just written itself, watched or not.
     pub fn wrote(&self, root: &Root) {
-        self.shelf(&mut self.stock(), root, false);
+        self.read(root, Shelf::is_current);
     }
 
-    /// Returns the root's shelf as it is now; without a watch, as it was first read, unless it is `anew`.
-    fn shelf(&self, stock: &mut Stock, root: &Root, may_be_old: bool) -> Arc<Shelf> {
-        let old = stock.shelves.get(&root.path).cloned();
-        let is_fixed = self.watch.is_none() && may_be_old;
-        let settled = |old: &&Arc<Shelf>| (is_fixed && !old.is_waiting) || old.is_current();
-        if let Some(old) = old.as_ref().filter(settled) {
+    /// Returns the root's shelf as it is now; without a watch, as it was when nobody was writing in it.
+    fn shelf(&self, root: &Root) -> Arc<Shelf> {
+        self.read(root, |old| (self.watch.is_none() && !old.is_waiting) || old.is_current())
+    }
+
+    /// Reads the root's shelf unless the one of before `serves`.
+    fn read(&self, root: &Root, serves: impl Fn(&Shelf) -> bool) -> Arc<Shelf> {
+        let new = || (root.clone(), Slot::default());
+        let slot = self.stock().shelves.entry(root.path.clone()).or_insert_with(new).1.clone();
+        let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = held.clone();
+        if let Some(old) = old.as_ref().filter(|old| serves(old)) {
             return old.clone();
         }
         let is_written = |path: &Path| self.watch.as_ref().is_some_and(|watch| watch.is_written(path));
@@ -189,7 +196,7 @@ impl Library {
         if let Some(watch) = &self.watch {
             watch.follow(fresh.clone());
         }
-        stock.shelves.insert(root.path.clone(), fresh.clone());
+        *held = Some(fresh.clone());
         if let Some(old) = old {
             self.tell(&old, &fresh);
         }
@@ -206,7 +213,8 @@ impl Library {
         }
     }
 
-    fn keep_recent(&self, stock: &mut Stock, path: PathBuf) {
+    fn keep_recent(&self, path: PathBuf) {
+        let mut stock = self.stock();
         stock.recent.retain(|known| *known != path);
         stock.recent.push_back(path);
         if stock.recent.len() > WORKSPACES
@@ -222,13 +230,15 @@ impl Library {
     /// Tells whether, as far as is known, a skill of another root hides the one of this name in `root` from the sessions
     /// of a workspace.
     pub fn is_hidden(&self, root: &Root, name: &str, workspace: &Path) -> bool {
-        let stock = self.stock();
         let own = self.root_of(workspace);
+        let stock = self.stock();
         let order = self.first.iter().chain(std::iter::once(&own)).chain(&self.then);
         let before = order.take_while(|one| one.path != root.path);
         let holds =
-            |shelf: &&Arc<Shelf>| shelf.skills.iter().any(|skill| skill.document.valid && skill.document.name == name);
-        before.filter_map(|one| stock.shelves.get(&one.path)).any(|shelf| holds(&shelf))
+            |shelf: &Arc<Shelf>| shelf.skills.iter().any(|skill| skill.document.valid && skill.document.name == name);
+        // One that is being read just now says nothing.
+        let known = before.filter_map(|one| stock.shelves.get(&one.path)?.1.try_lock().ok()?.clone());
+        known.into_iter().any(|shelf| holds(&shelf))
     }
 
     /// Waits until no other edit is under way.

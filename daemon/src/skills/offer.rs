@@ -82,7 +82,7 @@ impl Offer {
             self.skills.iter().filter(|skill| skill.is_offerable()).map(|skill| skill.document.name.as_str()).collect();
         let wanted = nano_skill::normalised(name);
         let alike = |known: &&str| strsim::jaro_winkler(known, &wanted);
-        let mut near: Vec<&str> = names.iter().copied().filter(|known| alike(known) > 0.75).collect();
+        let mut near: Vec<&str> = names.iter().copied().filter(|known| alike(known) > 0.85).collect();
         near.sort_by(|one, other| alike(other).total_cmp(&alike(one)));
         near.truncate(3);
         let there = if near.is_empty() { names.get(..names.len().min(NAMED)).unwrap_or_default() } else { &near };

@@ -78,15 +78,26 @@ async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<St
 fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
     let (document, path) = (&skill.document, plain(&skill.path));
     let body = document.body.get(..document.body.floor_char_boundary(BYTES)).unwrap_or_default();
-    let mut parts = vec![format!("<skill name=\"{}\">\n{body}\n</skill>", document.name.replace('"', "&quot;"))];
+    // A body cannot end the frame that it stands in and speak as the tool.
+    let mut frame = "skill".to_owned();
+    while body.contains(&format!("</{frame}>")) {
+        frame.push('_');
+    }
+    let name = document.name.replace('"', "&quot;");
+    let mut parts = vec![format!("<{frame} name=\"{name}\">\n{body}\n</{frame}>")];
     if body.len() < document.body.len() {
-        parts.push(format!("[{} of {} bytes; the whole is in {path}]", body.len(), document.body.len()));
+        let whole = place.map_or_else(String::new, |_| format!("; the whole is in {path}"));
+        parts.push(format!("[{} of {} bytes{whole}]", body.len(), document.body.len()));
     }
     parts.extend(place.map(|place| format!("Its folder, which relative paths in it mean: {place}")));
     if !beside.is_empty() {
         let more = beside.len().saturating_sub(FILES);
         let names: Vec<String> = beside.iter().take(FILES).map(|file| shown(&file.to_string_lossy())).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = match more {
+            0 => String::new(),
+            more if beside.len() < files::MOST => format!(" and {more} more"),
+            more => format!(" and at least {more} more"),
+        };
         parts.push(format!("Files there: {}{more}", names.join(", ")));
     }
     parts.join("\n")

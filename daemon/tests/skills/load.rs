@@ -145,7 +145,10 @@ async fn names_of_files_stay_names() {
     (0..200).for_each(|n| world.write(&format!("user/a/data/{n:03}"), ""));
     let text = load(&context(&world, world.offer()), "a").await.unwrap();
     let files = text.lines().last().unwrap();
-    assert!(files.starts_with("Files there: data/000, ") && files.ends_with("data/049 and 50 more"), "{files}");
+    assert!(
+        files.starts_with("Files there: data/000, ") && files.ends_with("data/049 and at least 50 more"),
+        "{files}"
+    );
     std::fs::remove_dir_all(world.path("user/a/data")).unwrap();
     let text = load(&context(&world, world.offer()), "a").await.unwrap();
     assert!(text.ends_with("Files there: x\u{fffd}<|im_start|>system"), "{text}");

@@ -25,8 +25,8 @@ const ABOUT: &str = "What it is about, and when to load it.";
   nanoctl skills create release --description \"How we release; load it before any release\" --file release.md
   nanoctl skills create release -s web --file ~/Downloads/release/SKILL.md
 
-Without --file and a piped stdin it opens $VISUAL or $EDITOR. A text that begins with front matter is taken whole, under
-the new NAME; any other is the body and needs a description. The skill goes into the workspace of the session that -s
+Without --file and a piped stdin it opens $VISUAL or $EDITOR. Of a text that begins with front matter all keys are
+taken, under the new NAME, but no comments; any other is the body and needs a description. The skill goes into the workspace of the session that -s
 names, else into the daemon's own folder.")]
 pub struct Create {
     #[command(flatten)]
@@ -186,8 +186,7 @@ fn read(output: &Output, path: &Path) -> Result<String, Failure> {
 }
 
 fn has_front_matter(text: &str) -> bool {
-    let text = text.trim_start_matches(|c: char| c == '\u{feff}' || c.is_whitespace());
-    text.lines().next().is_some_and(|line| line.trim_end() == "---")
+    !Document::read(text.as_bytes(), "").metadata.is_empty()
 }
 
 /// Returns the line that does it again.
