@@ -46,6 +46,35 @@ fn what_passes_in_a_pause_is_missed() {
 }
 
 #[test]
+fn any_number_of_runs_may_be_allowed() {
+    let server = plain();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let followup = schedule(&mut client, &session, &json!({"after_ms": 3_600_000}), &json!({"max_runs": u64::MAX}));
+    trigger(&mut client, &followup, &json!({}));
+    let list: Value = client.get("followup.list", &json!({}));
+    assert_eq!(list["followups"][0]["runs"], 1);
+    act(&mut client, "followup.pause", &followup);
+    assert_eq!(act(&mut client, "followup.resume", &followup).next.len(), 1);
+}
+
+#[test]
+fn none_is_taken_that_would_fire_after_its_last_instant() {
+    let server = plain();
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    // Of ten that are spread over a day all but about one would fire after the hour.
+    let at = json!({"every_ms": 86_400_000});
+    let params = json!({"session": session, "content": "c", "trigger": at, "jitter_ms": 86_000_000,
+        "until": now().plus_ms(86_400_000 + HOUR.cast_signed())});
+    let made = (0..10).filter_map(|_| client.call("followup.schedule", &params).ok());
+    let made: Vec<Followup> = made.map(|followup| serde_json::from_value(followup).expect("a follow-up")).collect();
+    assert!(made.len() < 10 && made.iter().all(|it| it.next.iter().all(|next| Some(*next) <= it.until)), "{made:?}");
+}
+
+#[test]
 fn what_has_ended_stays_so() {
     let server = plain();
     let daemon = Daemon::start(&server);

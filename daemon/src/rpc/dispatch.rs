@@ -1,5 +1,8 @@
 //! From a method's name to the function that serves it, with its parameters decoded by type.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
 use nano_protocol::daemon::Nothing;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::method::{self, Method};
@@ -43,7 +46,12 @@ pub(super) async fn call(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Box<RawValue>, RpcError> {
-    route(server, caller, method, params).await
+    // A panic ends this request and nothing else, and it is answered all the same.
+    let served = AssertUnwindSafe(route(server, caller, method, params)).catch_unwind().await;
+    served.unwrap_or_else(|_| {
+        tracing::error!(method, "a request panicked");
+        Err(RpcError::new(ErrorKind::Internal, format!("{method} failed inside the daemon; its log has the details")))
+    })
 }
 
 async fn run<M: Serve>(server: &Server, caller: &Caller, params: Option<&RawValue>) -> Result<Box<RawValue>, RpcError> {

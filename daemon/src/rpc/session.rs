@@ -63,6 +63,8 @@ impl Serve for SessionDelete {
         let id = server.registry.find(caller.uid, &params.session)?;
         let session = server.registry.ask(&id, Command::Close).await?;
         server.scheduler.forget_all(&id).await?;
+        // Others may wait for what has just ended.
+        server.scheduler.hear_out().await;
         server.registry.delete(&id).await?;
         let left = [server.deps().spill(&id), server.deps().own_workspace(id.as_str())];
         for folder in left.into_iter().filter(|folder| folder.exists()) {

@@ -57,13 +57,15 @@ pub fn book(
     let until = params.until.map(|until| calendar::parse_instant(&until, &zone)).transpose();
     let until = until.map_err(|why| invalid(format!("until: {why}")))?;
     let jitter_ms = params.jitter_ms.map(|ms| jitter(&schedule, ms)).transpose().map_err(invalid)?;
+    let id = FollowupId::from_ulid(&deps.clock.ulid());
+    let later = jitter_ms.map_or(0, |most| calendar::jitter_ms(&id.0, most));
     let next_due = calendar::next_after(&schedule, now);
-    let first = next_due.or((!schedule.is_timed()).then_some(now));
+    let first = next_due.map(|next| next.plus_ms(later)).or((!schedule.is_timed()).then_some(now));
     if first.is_none_or(|first| until.is_some_and(|until| first > until)) || params.max_runs == Some(0) {
         return Err(invalid("it would never fire: until and max_runs leave no slot"));
     }
     let followup = Followup {
-        id: FollowupId::from_ulid(&deps.clock.ulid()),
+        id,
         session: session.id.clone(),
         name: params.name,
         content: params.content,
@@ -103,6 +105,8 @@ fn fresh(followup: Followup, maker: &Maker, schedule: &Schedule) -> FollowupReco
         seen_seq: 0,
         replaces: None,
         recorded_until: None,
+        hour_began: Timestamp::default(),
+        in_hour: 0,
     }
 }
 
@@ -177,11 +181,12 @@ pub fn shown(record: &FollowupRecord, moment: &Moment) -> Followup {
     if let (FollowupState::Active, Some(next), Ok(schedule)) =
         (followup.state, record.next_due, slots::schedule(record))
     {
-        let within = |slot: &Timestamp| followup.until.is_none_or(|until| *slot <= until);
-        let left = followup.max_runs.map(|most| (most + record.out_of_turn).saturating_sub(followup.runs));
+        let jitter = slots::jitter(record);
+        let within = |slot: &Timestamp| followup.until.is_none_or(|until| slot.plus_ms(jitter) <= until);
+        let left = followup.max_runs.map(|most| most.saturating_add(record.out_of_turn).saturating_sub(followup.runs));
         let count = usize::try_from(left.unwrap_or(3).min(3)).unwrap_or(3);
         let after = calendar::upcoming(&schedule, next, count.saturating_sub(1));
-        let later = slots::jitter(record).saturating_add(drift(&schedule, moment));
+        let later = jitter.saturating_add(drift(&schedule, moment));
         let slots = std::iter::once(next).chain(after).filter(within).take(count);
         followup.next = slots.map(|slot| slot.plus_ms(later)).collect();
     }

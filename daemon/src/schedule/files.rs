@@ -53,15 +53,13 @@ impl Scheduler {
         let stopping = self.deps().shutdown.stopping().clone();
         let mut watch = Watch::new(self.files.clone());
         loop {
-            let begun = Instant::now();
             let ids = self.book().awaiting(&Awaited::File);
-            let mut folders = HashMap::new();
+            let (mut folders, mut took) = (HashMap::new(), Duration::ZERO);
             for id in &ids {
-                self.look_for(id, &mut folders).await;
+                took += self.look_for(id, &mut folders).await;
             }
             watch.follow(folders);
             // Large folders are looked at less often, be there ever so many changes.
-            let took = begun.elapsed();
             tokio::select! {
                 () = stopping.cancelled() => return,
                 () = self.files.notified() => tokio::time::sleep(QUIET.max(took * 4)).await,
@@ -70,26 +68,30 @@ impl Scheduler {
         }
     }
 
-    /// Sets a follow-up off for each file that is new to it and complete.
-    async fn look_for(&self, id: &FollowupId, folders: &mut HashMap<PathBuf, RecursiveMode>) {
-        let Some(record) = self.get(id) else { return };
+    /// Sets a follow-up off for each file that is new to it and complete; returns how long looking for them took.
+    async fn look_for(&self, id: &FollowupId, folders: &mut HashMap<PathBuf, RecursiveMode>) -> Duration {
+        let Some(record) = self.get(id) else { return Duration::ZERO };
         let (Ok(Schedule::File { glob }), Some(workspace)) = (slots::schedule(&record), self.workspace(&record)) else {
-            return;
+            return Duration::ZERO;
         };
+        let begun = Instant::now();
         folders.extend(watched(&workspace, &glob));
         let found = {
             let (glob, workspace) = (glob.clone(), workspace.clone());
             tokio::task::spawn_blocking(move || find(&workspace, &glob)).await.unwrap_or_default()
         };
+        let took = begun.elapsed();
         if found.len() > MOST {
-            return self.too_many(id).await;
+            self.too_many(id).await;
+            return took;
         }
         for file in found.iter().filter(|file| !self.knows(id, &file.version)) {
             // One that is still being written tells when it is closed; a session that takes nothing is asked again.
             if is_complete(&workspace, file) && !self.appeared(id, file, &found).await {
-                return;
+                break;
             }
         }
+        took
     }
 
     async fn appeared(&self, id: &FollowupId, file: &Found, all: &[Found]) -> bool {

@@ -21,6 +21,8 @@ use crate::session::event_log::Published;
 use crate::store::record::{FollowupRecord, TaskRecord};
 use crate::store::{Change, Commit, Key};
 
+/// So long a session that is deleted waits until follow-ups have heard of its end.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Events that are read at once.
 const PAGE: usize = 256;
 /// So many events pass before the place in the log is kept anew.
@@ -56,6 +58,7 @@ impl Scheduler {
                 self.hear(event, &mut behind).await;
                 cursor = event.seq;
             }
+            self.heard_to.send_replace(cursor);
             if !page.is_empty() && !stopping.is_cancelled() {
                 continue;
             }
@@ -74,6 +77,16 @@ impl Scheduler {
                 _ = head.changed() => {}
                 () = tokio::time::sleep(again), if !behind.is_empty() => {}
             }
+        }
+    }
+
+    /// Waits until all that has happened so far was heard; not for ever, for its tellers may be going down.
+    pub async fn hear_out(&self) {
+        let head = *self.deps().events.head().borrow();
+        let mut heard = self.heard_to.subscribe();
+        let all = heard.wait_for(|to| *to >= head);
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            tracing::warn!("a session is deleted before follow-ups heard of its end");
         }
     }
 

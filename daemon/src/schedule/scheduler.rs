@@ -9,7 +9,7 @@ use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
-use tokio::sync::{Notify, RwLock};
+use tokio::sync::{Notify, RwLock, watch};
 
 use super::alarm::Alarm;
 use super::book::Book;
@@ -40,6 +40,8 @@ pub struct Scheduler {
     pub(super) turn: Arc<RwLock<()>>,
     /// Told when files have to be looked at.
     pub(super) files: Arc<Notify>,
+    /// The newest event that was heard.
+    pub(super) heard_to: Arc<watch::Sender<u64>>,
 }
 
 impl Scheduler {
@@ -61,6 +63,7 @@ impl Scheduler {
             changed: Arc::default(),
             turn: Arc::default(),
             files: Arc::default(),
+            heard_to: Arc::default(),
         })
     }
 
@@ -113,7 +116,11 @@ impl Scheduler {
         let record = booking::book(&self.registry, &maker, &session, params)?;
         let answer = self.show(&record);
         let mut with = self.files_there(&record).await?;
-        with.push(slots::event(&record, EventType::FollowupScheduled, json!({"followup": answer})));
+        with.push(slots::event(
+            &record,
+            EventType::FollowupScheduled,
+            json!({"followup": answer, "depth": record.depth}),
+        ));
         with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
         // First, so that nothing passes unheard that happens after the commit; who hears it waits for this turn's end.
         self.enter(&record, &maker)?;
@@ -157,6 +164,10 @@ impl Scheduler {
         self.fire_due().await;
     }
 
+    fn first_due(&self, now: &Moment) -> Option<FollowupId> {
+        self.book().first_due(now)
+    }
+
     async fn fire_due(&self) {
         let stopping = self.deps().shutdown.stopping().clone();
         let alarm = Alarm::new();
@@ -168,13 +179,12 @@ impl Scheduler {
                 self.rewind_all().await;
             }
             before = now.clone();
-            let due = self.book().first_due(&now);
-            if let Some(id) = due {
+            // All that is due by now is judged by now: one does not make the next one late.
+            while let Some(id) = self.first_due(&now).filter(|_| !stopping.is_cancelled()) {
                 if !self.fire(&id, &now).await {
                     // Later, and meanwhile the others.
                     self.book().put_off(&id, now.boot_ms + AGAIN_MS);
                 }
-                continue;
             }
             let nearest = self.book().nearest();
             tokio::select! {

@@ -1,7 +1,7 @@
 //! What becomes of due slots, and what is recorded of it. Pure but for the fresh task ids.
 
 use nano_protocol::event::{Data, EventType};
-use nano_protocol::followup::{FollowupState, Last, Overlap, RunState};
+use nano_protocol::followup::{FollowupState, Last, Missed, Overlap, RunState};
 use nano_protocol::id::TaskId;
 use nano_protocol::task::TaskState;
 use nano_protocol::time::Timestamp;
@@ -14,6 +14,10 @@ use crate::store::{Change, Key};
 
 /// So many follow-ups may stand in a chain, each brought about by a task of the one before.
 pub const MOST_DEPTH: u32 = 3;
+
+/// What happens may set off a follow-up so often within an hour: no chain that cannot be seen may go on for ever.
+const MOST_AN_HOUR: u64 = 1000;
+const HOUR_MS: i64 = 3_600_000;
 
 /// Returns a record's schedule, or why it cannot be used.
 pub fn schedule(record: &FollowupRecord) -> Result<Schedule, String> {
@@ -45,7 +49,7 @@ pub fn plan(record: &FollowupRecord, moment: &Moment) -> Result<Plan, String> {
     let (followup, Some(next_due)) = (&record.followup, record.next_due) else { return Ok(Plan::default()) };
     // It fires that much later than its slots, so at any time it has come as far as its slots were earlier.
     let now = now_for(&schedule, moment).plus_ms(-jitter(record));
-    let bounds = (now, followup.until);
+    let bounds = (now, followup.until.map(|until| until.plus_ms(-jitter(record))));
     Ok(calendar::due_slots(&schedule, record.last_due, next_due, bounds, followup.missed_policy, followup.grace_ms))
 }
 
@@ -70,7 +74,9 @@ pub fn decide(
     let mut firing = plan.fire.into_iter();
     let mut fired = None;
     if let Some(slot) = firing.next() {
-        let (task, noted) = run(record, slot, record.depth, last, clock);
+        // Who wants all slots that were missed gets them one after the other, not one of them.
+        let waits = plan.late && record.followup.missed_policy == Missed::All;
+        let (task, noted) = run(record, slot, (record.depth, waits), last, clock);
         changes.extend(noted);
         (fired, record.last_due) = (task, Some(slot));
     }
@@ -90,12 +96,22 @@ pub fn happen(
     last: Option<TaskState>,
     clock: &Clock,
 ) -> (Option<TaskId>, Vec<Change>) {
+    if slot.0.saturating_sub(record.hour_began.0) >= HOUR_MS {
+        (record.hour_began, record.in_hour) = (slot, 0);
+    }
+    record.in_hour += 1;
+    if record.in_hour > MOST_AN_HOUR {
+        let why =
+            format!("it was set off {MOST_AN_HOUR} times within an hour: does its task bring about what it waits for?");
+        (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(why));
+        return (None, vec![row(record, slot, RunState::Skipped, None)]);
+    }
     if depth > MOST_DEPTH {
         // No event tells of it: that might set off the next one.
         let row = row(record, slot, RunState::Skipped, None);
         return (None, vec![row]);
     }
-    let (task, changes) = run(record, slot, depth, last, clock);
+    let (task, changes) = run(record, slot, (depth, false), last, clock);
     let once = matches!(schedule(record), Ok(Schedule::Task { .. }));
     if once || is_spent(record) {
         record.followup.state = FollowupState::Done;
@@ -122,16 +138,17 @@ pub fn run_out_of_turn(
     (task, changes)
 }
 
-/// Fires a slot unless the task before is in the way.
+/// Fires a slot unless the task before is in the way of one that does not wait.
 fn run(
     record: &mut FollowupRecord,
     slot: Timestamp,
-    depth: u32,
+    (depth, waits): (u32, bool),
     last: Option<TaskState>,
     clock: &Clock,
 ) -> (Option<TaskId>, Vec<Change>) {
     let timed = record.next_due.is_some();
     let in_the_way = match record.followup.overlap {
+        Overlap::Skip | Overlap::Queue if waits => false,
         Overlap::Skip => last.is_some_and(|state| !state.is_settled()),
         // One may wait, not two; what happens and will not come again waits in any number.
         Overlap::Queue => timed && last == Some(TaskState::Queued),

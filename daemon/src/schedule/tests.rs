@@ -369,6 +369,36 @@ fn a_task_that_never_ends_holds_up_no_slot_for_good() {
 }
 
 #[test]
+fn all_that_was_missed_is_caught_up_with_whatever_may_overlap() {
+    let now = instant(NOON);
+    let every = Schedule::Every { every_ms: MINUTE.unsigned_abs(), anchor: Timestamp(now) };
+    for overlap in ["skip", "queue"] {
+        let more = json!({"missed_policy": "all", "overlap": overlap, "grace_ms": HOUR});
+        let mut world = World::new(&every, now, &more);
+        world.ends = TaskState::Queued;
+        world.sleep(10 * MINUTE + 5 * SECOND);
+        world.start();
+        world.pass(0);
+        assert_eq!(world.slots(RunState::Fired).len(), 10, "{overlap}");
+        world.check(&every, now);
+    }
+}
+
+#[test]
+fn nothing_is_caught_up_with_after_its_last_instant() {
+    let now = instant(NOON);
+    let at = Schedule::At { due: Timestamp(now + MINUTE) };
+    for (slept, fired) in [(MINUTE, 1), (MINUTE + 2 * SECOND, 1), (11 * MINUTE, 0)] {
+        let mut world = World::new(&at, now, &json!({"until": Timestamp(now + MINUTE + SECOND)}));
+        world.sleep(slept);
+        world.start();
+        world.pass(0);
+        assert_eq!(world.slots(RunState::Fired).len(), fired, "{slept}");
+        assert_eq!(world.state(), FollowupState::Done);
+    }
+}
+
+#[test]
 fn steps_of_the_clock() {
     let now = instant(NOON);
     let every = Schedule::Every { every_ms: HOUR.unsigned_abs(), anchor: Timestamp(now) };

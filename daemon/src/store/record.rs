@@ -148,6 +148,12 @@ pub struct FollowupRecord {
     /// Slots up to here may be on record although the schedule has not come to them: the clock was set far back.
     #[serde(default)]
     pub recorded_until: Option<Timestamp>,
+    /// Since when it is counted how often something set it off.
+    #[serde(default)]
+    pub hour_began: Timestamp,
+    /// How often that was.
+    #[serde(default)]
+    pub in_hour: u64,
 }
 
 fn one() -> u32 {

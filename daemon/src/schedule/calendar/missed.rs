@@ -27,6 +27,8 @@ pub struct Plan {
     pub missed: Vec<Timestamp>,
     /// So many more were missed before those; of a cron expression with more than a hundred thousand, at least so many.
     pub unlisted: u64,
+    /// Whether those that fire are caught up with: their time has passed.
+    pub late: bool,
     /// The first slot that is not due yet.
     pub next: Option<Timestamp>,
 }
@@ -51,10 +53,14 @@ pub fn due_slots(
     let end = until.map_or(now, |until| until.min(now));
     let next = collect_due(&slots, first, end, &mut due, &mut unlisted);
     let next = next.filter(|next| until.is_none_or(|until| *next <= until));
-    let fire = due.split_off(due.len() - firing(&due, now, missed, grace_ms));
+    // Not after `until` means that what was missed before is not caught up with after it.
+    let is_over = until.is_some_and(|until| now.0.saturating_sub(until.0) > ON_TIME_MS.into());
+    let fires = if is_over { 0 } else { firing(&due, now, missed, grace_ms) };
+    let fire = due.split_off(due.len() - fires);
+    let late = fire.front().is_some_and(|slot| now.0.abs_diff(slot.0) > ON_TIME_MS.into());
     let surplus = due.len().saturating_sub(MOST_LISTED as usize);
     unlisted += due.drain(..surplus).count() as u64;
-    Plan { fire: fire.into(), missed: due.into(), unlisted, next }
+    Plan { fire: fire.into(), missed: due.into(), unlisted, late, next }
 }
 
 /// Collects the latest due slots, counts those before them, and returns the first that is not due.
@@ -124,6 +130,10 @@ mod tests {
         Schedule::Every { every_ms, anchor: NOW.plus_ms(-400 * DAY) }
     }
 
+    fn is_late(fire: &[i64]) -> bool {
+        fire.first().is_some_and(|ago| *ago > ON_TIME_MS.into())
+    }
+
     fn ago(ms: &[i64]) -> Vec<Timestamp> {
         ms.iter().map(|ms| NOW.plus_ms(-ms)).collect()
     }
@@ -142,7 +152,8 @@ mod tests {
             (Missed::Latest, 60_000, -h, &[], &[]),
         ] {
             let plan = due_slots(&hour, None, NOW.plus_ms(-next_due), (NOW, None), missed, grace);
-            let expected = Plan { fire: ago(fire), missed: ago(lost), unlisted: 0, next: Some(NOW.plus_ms(h)) };
+            let late = is_late(fire);
+            let expected = Plan { fire: ago(fire), missed: ago(lost), unlisted: 0, late, next: Some(NOW.plus_ms(h)) };
             assert_eq!(plan, expected, "{missed} {grace} {next_due}");
         }
     }
@@ -160,7 +171,8 @@ mod tests {
             let due = NOW.plus_ms(-late);
             let plan = due_slots(&Schedule::At { due }, None, due, (NOW, None), missed, grace);
             let (fire, lost) = if fires { (vec![due], vec![]) } else { (vec![], vec![due]) };
-            assert_eq!(plan, Plan { fire, missed: lost, unlisted: 0, next: None }, "{missed} {grace} {late}");
+            let late = plan.late;
+            assert_eq!(plan, Plan { fire, missed: lost, unlisted: 0, late, next: None }, "{missed} {grace} {late}");
         }
     }
 
@@ -178,12 +190,16 @@ mod tests {
             let bounds = (NOW, Some(NOW.plus_ms(-until)));
             let plan = due_slots(&every(3_600_000), None, NOW.plus_ms(-2 * hour), bounds, Missed::Latest, 60_000);
             let next = next.map(|ms: i64| NOW.plus_ms(-ms));
-            assert_eq!(plan, Plan { fire: ago(fire), missed: ago(lost), unlisted, next }, "{until}");
+            assert_eq!(
+                plan,
+                Plan { fire: ago(fire), missed: ago(lost), unlisted, late: is_late(fire), next },
+                "{until}"
+            );
         }
         // What is only counted ends there too.
         let bounds = (NOW, Some(NOW.plus_ms(-364 * DAY)));
         let plan = due_slots(&every(1000), None, NOW.plus_ms(-365 * DAY), bounds, Missed::All, u64::MAX);
-        assert_eq!((plan.fire.len(), plan.missed.len(), plan.unlisted), (100, 1000, 86_401 - 1100));
+        assert_eq!((plan.fire.len(), plan.missed.len(), plan.unlisted), (0, 1000, 86_401 - 1000));
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn decided(given: &Given) -> (String, FollowupRecord) {
     let mut record = before(given);
     let times = |slots: &[i64]| slots.iter().copied().map(Timestamp).collect::<Vec<_>>();
     let (missed, fire) = (times(given.missed), times(given.fire));
-    let plan = Plan { fire, missed, unlisted: given.unlisted, next: given.next.map(Timestamp) };
+    let plan = Plan { fire, missed, unlisted: given.unlisted, late: false, next: given.next.map(Timestamp) };
     let (task, changes) = decide(&mut record, plan, given.last, &Clock::default());
     let rows = rows(&changes);
     let fired: Vec<_> = rows.iter().filter(|row| row.state == RunState::Fired).map(|row| row.task.clone()).collect();
@@ -176,4 +176,23 @@ proptest! {
             prop_assert!(slots.last() >= Some(&(down_s * 1000)), "due slots are left: {:?}", rows);
         }
     }
+}
+
+#[test]
+fn what_happens_too_often_pauses_it() {
+    let mut record = record(Overlap::Queue, Missed::Latest, &Schedule::External);
+    let clock = Clock::default();
+    for n in 0..MOST_AN_HOUR {
+        let (task, _) = happen(&mut record, Timestamp(n.cast_signed()), 1, None, &clock);
+        assert!(task.is_some(), "{n}");
+    }
+    // An hour later it counts anew.
+    let (task, _) = happen(&mut record.clone(), Timestamp(HOUR_MS), 1, None, &clock);
+    assert!(task.is_some());
+    let (task, changes) = happen(&mut record, Timestamp(HOUR_MS - 1), 1, None, &clock);
+    assert_eq!(
+        (task, rows(&changes)[0].state, record.followup.state),
+        (None, RunState::Skipped, FollowupState::Paused)
+    );
+    assert!(record.followup.reason.is_some_and(|why| why.contains("1000 times within an hour")));
 }
