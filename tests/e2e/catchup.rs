@@ -81,7 +81,7 @@ fn what_passed_while_the_daemon_was_down() {
     };
     assert_eq!(fired(&runs).0, 2);
     assert_eq!(fired(&queueing).0, 2);
-    assert!(matches!(fired(&bounded), (1.., 3..)), "as many as there was time for, the others skipped");
+    assert!(matches!(fired(&bounded), (_, 3..)), "none after its last instant, and each on record");
     assert!(matches!(fired(&skipping), (_, 3..)));
     // Two seconds late is not late; the last slot is older than that.
     assert!(matches!(fired(&late), (_, 3..)));

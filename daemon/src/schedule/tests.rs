@@ -252,7 +252,10 @@ impl World {
             return;
         }
         let record = self.record();
-        let decided = record.next_due.map(|next| next.0 - 1).or(record.followup.until.map(|until| until.0));
+        let decided = record
+            .next_due
+            .map(|next| next.0 - 1)
+            .or(record.followup.until.map(|until| until.0 - slots::jitter(&record)));
         let Some(last) = decided.or(self.rows.keys().last().copied()) else { return };
         let after = |slot| calendar::next_after(schedule, slot).filter(|slot| slot.0 <= last);
         let all = std::iter::successors(after(Timestamp(from)), |slot| after(*slot));
