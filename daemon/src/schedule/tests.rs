@@ -632,10 +632,12 @@ proptest! {
         acts in prop::collection::vec(act(), 1..14),
     ) {
         let first = calendar::next_after(&schedule, Timestamp(now));
-        // One that would never fire is refused.
-        prop_assume!(first.is_some_and(|first| until.is_none_or(|ms| first.0 <= now + ms)));
         let grace_ms = grace_ms.map_or_else(|| calendar::default_grace_ms(&schedule), i64::unsigned_abs);
         let jitter_ms = jitter_ms.filter(|ms| calendar::period_ms(&schedule).is_none_or(|period| *ms < period));
+        prop_assume!(first.is_some());
+        // One that would never fire is refused.
+        let later = jitter_ms.map_or(0, |most| calendar::jitter_ms("fup_1", most));
+        let until = until.filter(|ms| first.is_some_and(|first| first.0 + later <= now + ms));
         let more = json!({
             "missed_policy": missed, "overlap": overlap, "grace_ms": grace_ms, "jitter_ms": jitter_ms,
             "max_runs": max_runs, "until": until.map(|ms| Timestamp(now + ms)),
