@@ -131,3 +131,24 @@ fn killed_at_any_time_no_slot_is_lost_or_doubled() {
     let fired: u64 = all.iter().map(|followup| get(&mut client, followup).runs).sum();
     assert_eq!(made(&mut client, &session).len() as u64, fired);
 }
+
+#[test]
+fn who_waits_for_a_task_hears_of_its_end_in_a_session_that_is_deleted() {
+    let server = holding("hold");
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    for round in 0..3 {
+        let (gone, other) = (daemon.session(&mut client), daemon.session(&mut client));
+        let tasks: Vec<_> = (0..6).map(|_| client.submit(&gone, "hold")).collect();
+        server.wait_requests(1);
+        let mut after = |task: &str| {
+            [(); 2]
+                .map(|()| schedule(&mut client, &other, &json!({"on": {"task": task}}), &json!({"overlap": "queue"})))
+        };
+        let waiting: Vec<_> = tasks.iter().flat_map(|task| after(&task.id.0)).collect();
+        client.get::<Value>("session.delete", &json!({ "session": gone }));
+        for followup in &waiting {
+            assert_eq!(wait_for(&mut client, followup, "done").runs, 1, "{round}");
+        }
+    }
+}
