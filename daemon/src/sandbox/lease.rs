@@ -17,23 +17,23 @@ pub struct Lease<'a> {
 impl<'a> Lease<'a> {
     /// Takes a lease; none if somebody has the file open for writing, or where leases are not to be had.
     pub fn take(file: &'a File) -> Option<Self> {
-        // The default signal for "somebody waits" would end the process, this one is ignored by default.
-        fcntl(file, F_SETSIG, libc::SIGURG).ok()?;
-        fcntl(file, libc::F_SETLEASE, libc::F_RDLCK).ok()?;
-        Some(Self { file })
+        Self::acquire(file).ok()
     }
 
     /// Tells whether somebody has the file, opened to be read, open for writing; none: that cannot be told.
     pub fn is_written(file: &'a File) -> Option<bool> {
-        fcntl(file, F_SETSIG, libc::SIGURG).ok()?;
-        match fcntl(file, libc::F_SETLEASE, libc::F_RDLCK) {
-            Ok(_) => {
-                drop(Self { file });
-                Some(false)
-            }
+        match Self::acquire(file) {
+            Ok(_) => Some(false),
             Err(why) if why.raw_os_error() == Some(libc::EAGAIN) => Some(true),
             Err(_) => None,
         }
+    }
+
+    fn acquire(file: &'a File) -> io::Result<Self> {
+        // The default signal for "somebody waits" would end the process, this one is ignored by default.
+        fcntl(file, F_SETSIG, libc::SIGURG)?;
+        fcntl(file, libc::F_SETLEASE, libc::F_RDLCK)?;
+        Ok(Self { file })
     }
 
     /// Returns whether somebody waits for the lease to end in order to write; true if that cannot be told.

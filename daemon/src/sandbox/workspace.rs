@@ -3,13 +3,14 @@
 //! Where file tools are restricted, the kernel resolves every path beneath the opened root (`openat2`): neither `..`,
 //! nor links, nor a rename at the wrong moment leads out. Strings only guess; what they guess is opened beneath again.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// The deepest path that is taken.
@@ -246,6 +247,28 @@ fn explain(why: Errno) -> String {
         Errno::LOOP => "too many links".into(),
         other => other.to_string(),
     }
+}
+
+/// Returns at most so many names in an opened folder and what each is, in no order.
+pub fn entries(folder: &OwnedFd, most: usize) -> Result<Vec<(OsString, FileType)>, Errno> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            entries.push((OsStr::from_bytes(name).to_owned(), kind));
+        }
+        if entries.len() == most {
+            break;
+        }
+    }
+    Ok(entries)
 }
 
 fn real_path(file: impl AsFd) -> io::Result<PathBuf> {

@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::FileType;
+
+use crate::sandbox::workspace;
 
 /// How many names of one folder are looked at.
 pub const ENTRIES: usize = 200_000;
@@ -20,30 +22,13 @@ pub enum Kind {
 
 /// Returns the names in an opened folder, one more than is allowed at most.
 pub fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, Kind)>, rustix::io::Errno> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let kind = match entry.file_type() {
-            // Some file systems do not say.
-            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
-            known => known,
-        };
-        let kind = match kind {
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link,
-            FileType::RegularFile => Kind::File,
-            _ => Kind::Other,
-        };
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            entries.push((OsStr::from_bytes(name).to_owned(), kind));
-        }
-        if entries.len() > ENTRIES {
-            break;
-        }
-    }
-    Ok(entries)
+    let kind = |kind| match kind {
+        FileType::Directory => Kind::Folder,
+        FileType::Symlink => Kind::Link,
+        FileType::RegularFile => Kind::File,
+        _ => Kind::Other,
+    };
+    Ok(workspace::entries(folder, ENTRIES + 1)?.into_iter().map(|(name, of)| (name, kind(of))).collect())
 }
 
 /// Returns the name of the folder's document: `SKILL.md`, else one that differs from it in case alone.

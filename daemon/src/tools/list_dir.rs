@@ -1,11 +1,6 @@
 //! `list_dir`: what is in a folder.
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-
-use rustix::fs::{AtFlags, Dir, FileType};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +8,7 @@ use super::Tool;
 use super::file_tool::FileTool;
 use super::read_file::{at_least_one, with_notes};
 use super::walk::printable;
-use crate::sandbox::workspace::Workspace;
+use crate::sandbox::workspace::{Workspace, entries};
 
 /// How many entries are listed unless more are asked for.
 const LIMIT: usize = 500;
@@ -47,29 +42,11 @@ pub fn tool() -> impl Tool {
 
 fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, String> {
     let folder = workspace.folder(path).map_err(|why| why.to_string())?.0;
-    let entries = entries(&folder).map_err(|why| why.to_string())?;
+    let entries = entries(&folder, usize::MAX).map_err(|why| why.to_string())?;
     let mark = |kind| match kind {
         FileType::Directory => "/",
         FileType::Symlink => "@",
         _ => "",
     };
     Ok(entries.into_iter().map(|(name, kind)| printable(&name.to_string_lossy()) + mark(kind)).collect())
-}
-
-/// Returns the names in an opened folder and what each is, in no order.
-pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let kind = match entry.file_type() {
-            // Some file systems do not say.
-            FileType::Unknown => rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
-            known => known,
-        };
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            entries.push((OsStr::from_bytes(entry.file_name().to_bytes()).to_owned(), kind));
-        }
-    }
-    Ok(entries)
 }

@@ -14,9 +14,8 @@ use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
 use super::file_tool::Cancellable;
-use super::list_dir::entries;
 use super::read_file::with_notes;
-use crate::sandbox::workspace::Workspace;
+use crate::sandbox::workspace::{Workspace, entries};
 
 /// The longest line that is shown whole, in characters.
 const LINE: usize = 500;
@@ -56,7 +55,7 @@ struct Walker<'a> {
 impl Walker<'_> {
     fn folder(&mut self, folder: &Path) -> ControlFlow<()> {
         let Ok(opened) = self.workspace.folder_at("", folder) else { return ControlFlow::Continue(()) };
-        let mut entries = entries(&opened).unwrap_or_default();
+        let mut entries = entries(&opened, usize::MAX).unwrap_or_default();
         entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         self.ignores.push(self.rules(folder));
         let walked = entries.into_iter().try_for_each(|(name, kind)| self.entry(&folder.join(name), kind));
