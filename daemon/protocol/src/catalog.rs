@@ -1,6 +1,7 @@
 //! What is registered before any session: booters, models, agents, tools.
 
-use crate::session::{Level, Resume, ToolMode};
+use crate::session::{Level, ToolMode};
+use crate::task::Resume;
 use crate::tool::{Prompt, Tool};
 
 wire! {

@@ -46,18 +46,6 @@ words!(
 );
 
 words!(
-    /// What becomes of a task that ran when the daemon ended.
-    Resume {
-        /// It goes on by itself, twice at most.
-        Auto = "auto",
-        /// It waits for resume or cancel.
-        Ask = "ask",
-        /// It has failed.
-        Never = "never",
-    }
-);
-
-words!(
     /// When a steering message takes effect.
     Delivery {
         /// After the running batch of calls.

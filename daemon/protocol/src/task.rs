@@ -6,6 +6,18 @@ use crate::session::CreateParams;
 use crate::time::Timestamp;
 
 words!(
+    /// What becomes of a task that ran when the daemon ended.
+    Resume {
+        /// It goes on by itself, twice at most.
+        Auto = "auto",
+        /// It waits for resume or cancel.
+        Ask = "ask",
+        /// It has failed.
+        Never = "never",
+    }
+);
+
+words!(
     /// Where a task comes from.
     Origin {
         /// A caller submitted it.

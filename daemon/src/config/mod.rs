@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nano_protocol::MAX_LINE;
-pub use nano_protocol::session::Resume;
 use nano_protocol::session::{Level, ToolMode};
+pub use nano_protocol::task::Resume;
 
 use around::Around;
 pub use env::Env;

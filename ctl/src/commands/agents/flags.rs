@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use nano_protocol::MAX_CONTENT;
 use nano_protocol::catalog::{AgentCreateParams, AgentUpdateParams};
-use nano_protocol::session::{Level, Resume, ToolMode};
+use nano_protocol::session::{Level, ToolMode};
+use nano_protocol::task::Resume;
 
 use super::file;
 use crate::duration::{millis, parse};
