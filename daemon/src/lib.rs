@@ -9,9 +9,10 @@
 //! shutdown            going down, one deadline
 //! store               what must not be forgotten: sled behind one writer
 //! http                one client
-//! sandbox             booters and the computers they give; processes start here
+//! sandbox             the computers of sessions; processes start here
 //! skills              documents that inform a model: folders, offers
 //! tools               what a model can have done; `tools::set` decides which
+//! booters             how a session gets its computer, one kind a file
 //! model               providers, cassettes, retries
 //! session             the double loop: registry → actor → pure machine → one commit → acts
 //! schedule            follow-ups: pure calendar, one scheduler
@@ -23,6 +24,7 @@
 //! acts. Events walk up: `store::writer` publishes what is durable to `session::event_log`, from which `rpc::events`
 //! pulls for each subscriber at its own pace.
 
+pub mod booters;
 pub mod clock;
 pub mod config;
 pub mod http;
@@ -41,6 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use booters::Booter;
 use clock::Clock;
 use config::env::Env;
 use config::places::Places;
@@ -49,8 +52,6 @@ use model::catalog::Catalog;
 use model::detect::Finder;
 use rpc::Server;
 use rpc::listener::Socket;
-use sandbox::local::LocalBooter;
-use sandbox::none::NoneBooter;
 use schedule::scheduler::Scheduler;
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
@@ -62,6 +63,7 @@ use skills::library::{Changed, Library};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tools::Tool;
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,26 @@ pub enum RunError {
     /// A configured model cannot be made.
     #[error(transparent)]
     Model(#[from] model::catalog::CatalogError),
+    /// Two tools have one name.
+    #[error("{0}")]
+    Tools(String),
+}
+
+/// Returns every tool there is: those that need no computer, then each booter's.
+fn tools(booters: &[Arc<dyn Booter>]) -> Result<Vec<Arc<dyn Tool>>, String> {
+    let mut all = tools::registry::core();
+    for booter in booters {
+        for tool in booter.tools() {
+            let (name, source) = (tool.spec().name, tool.spec().source);
+            // Another kind's may have the same name: a session has one kind of computer.
+            let own = |one: &Arc<dyn Tool>| one.spec().source == source || !one.spec().source.starts_with("booter:");
+            if all.iter().any(|one| one.spec().name == name && own(one)) {
+                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
+            }
+            all.push(tool);
+        }
+    }
+    Ok(all)
 }
 
 /// The socket of the system service: those in the group `nanod` may connect to it.
@@ -89,7 +111,8 @@ const SYSTEM_SOCKET: &str = "/run/nanod/nanod.sock";
 pub fn check(config: &Config) -> Result<(), String> {
     Catalog::new(&config.models).map_err(|why| why.to_string())?;
     telemetry::filter(&config.daemon.log)?;
-    let all = tools::registry::registry();
+    let (library, _) = Library::new(skills::library::Places::default());
+    let all = tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
     for (name, agent) in &config.agents {
         profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
     }
@@ -132,6 +155,8 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let drain = config.daemon.drain;
     let profiles = Profiles::load(config.agents.clone(), &store)?;
     let (library, changed) = Library::new(skill_places(&config, &env));
+    let library = Arc::new(library);
+    let booters = booters::all(&config.booters, &library, helper, env.for_tools());
     let deps = Arc::new(Deps {
         store,
         events,
@@ -140,9 +165,9 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         profiles,
         models: Mutex::new(Arc::new(models)),
         finder,
-        tools: tools::registry::registry(),
-        skills: Arc::new(library),
-        booters: vec![Arc::new(NoneBooter), Arc::new(LocalBooter::new(helper, env.for_tools()))],
+        tools: tools(&booters).map_err(RunError::Tools)?,
+        skills: library,
+        booters,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),

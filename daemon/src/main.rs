@@ -72,7 +72,9 @@ fn main() -> ExitCode {
                     EX_DATAERR
                 }
                 RunError::Model(_) => EX_CONFIG,
-                RunError::Store(StoreError::Held { .. } | StoreError::Failed(_)) | RunError::Socket { .. } => 1,
+                RunError::Store(StoreError::Held { .. } | StoreError::Failed(_))
+                | RunError::Socket { .. }
+                | RunError::Tools(_) => 1,
             };
             complain(&error.to_string(), status)
         }

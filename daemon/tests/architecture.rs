@@ -21,10 +21,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sandbox", &["http", "clock", "config", "shutdown"]),
     // A workspace is hostile ground for skills as for tools: opened beneath its root; a lease tells whether a file is being written.
     ("skills", &["clock", "config", "store", "sandbox::workspace", "sandbox::place", "sandbox::lease"]),
+    ("booters", &["tools", "sandbox", "skills", "http", "clock", "config"]),
     ("tools", &["http", "sandbox", "skills", "store", "clock"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
-    ("session", &["model", "tools", "sandbox", "skills", "store", "clock", "config", "shutdown"]),
+    ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "shutdown"]),
     // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
     (
         "schedule",
@@ -71,7 +72,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("reqwest", &["http"]),
     // The root reads its arguments.
     ("std::env", &["config", ""]),
-    ("serde_json::Value", &["rpc", "tools", "model"]),
+    ("serde_json::Value", &["rpc", "tools", "model", "booters"]),
     ("libc", &["sandbox"]),
 ];
 

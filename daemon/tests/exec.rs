@@ -9,8 +9,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nanod::booters::Booter;
+use nanod::sandbox::Language;
 use nanod::sandbox::helper::{ARGUMENT, Job};
-use nanod::sandbox::{Booter, Language};
 use nanod::tools::ToolOutcome;
 use serde_json::json;
 use support::Fixture;
@@ -286,10 +287,10 @@ async fn a_stranger_is_never_ended() {
 
 #[tokio::test]
 async fn without_a_program_there_is_one_clear_error() {
-    let booter = nanod::sandbox::local::LocalBooter::new("/nowhere/nanod".into(), support::environment());
+    let booter = nanod::booters::local::LocalBooter::new("/nowhere/nanod".into(), support::environment());
     let mut w = Fixture::new();
     assert_eq!(w.failed("exec", json!({"command": "true"})).await, "this session has no computer");
-    w.context.sandbox = Some(booter.boot(support::request()).await.unwrap());
+    w.context.sandbox = Some(booter.attach(&support::request(), "").await.unwrap());
     let why = w.failed("exec", json!({"command": "true"})).await;
     assert!(why.starts_with("the command could not be started: "), "{why}");
 }

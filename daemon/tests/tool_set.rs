@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use nano_protocol::Object;
 use nano_protocol::session::ToolMode;
-use nanod::sandbox::local::LocalBooter;
-use nanod::sandbox::none::NoneBooter;
-use nanod::sandbox::{Booter, BoxFuture, Capabilities, Capability};
-use nanod::tools::registry::registry;
+use nanod::booters::Booter;
+use nanod::booters::local::LocalBooter;
+use nanod::booters::none::NoneBooter;
+use nanod::sandbox::{BoxFuture, Capabilities, Capability};
+use nanod::tools::registry;
 use nanod::tools::set::{Choice, Machine, ToolSet, unknown_names};
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
@@ -40,6 +41,11 @@ impl Tool for Fake {
     }
 }
 
+/// Every built-in tool, in the order of the registry.
+fn builtin() -> Vec<Arc<dyn Tool>> {
+    [registry::core(), registry::local()].concat()
+}
+
 /// Every built-in tool, and one of each kind that comes from elsewhere.
 fn all() -> Vec<Arc<dyn Tool>> {
     let mut all = vec![
@@ -49,7 +55,7 @@ fn all() -> Vec<Arc<dyn Tool>> {
         Fake::tool("deploy", "config"),
         Fake::tool("upload_file", "booter:shipyard"),
     ];
-    all.extend(registry().into_iter().rev());
+    all.extend(builtin().into_iter().rev());
     all
 }
 
@@ -65,7 +71,8 @@ fn assemble(tools: &[Arc<dyn Tool>], booter: &dyn Booter, found: Option<&Capabil
     let declared = Capabilities::Known(booter.declared(Path::new("/w")).capabilities);
     let lacking = |capability: Capability| booter.lacking(capability);
     let capabilities = found.unwrap_or(&declared);
-    let machine = Machine { kind: booter.kind(), booted: found.is_some(), capabilities, lacking: &lacking };
+    let fixed = booter.declared(Path::new("/w")).fixed;
+    let machine = Machine { kind: booter.kind(), booted: found.is_some(), capabilities, fixed, lacking: &lacking };
     show(&ToolSet::assemble(tools, machine, choice))
 }
 
@@ -89,17 +96,17 @@ async fn before_and_after_boot_and_after_a_restart() {
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
                    - datetime: not in mode core\n- schedule_followup: not in mode core";
     let booter = local(folder.path(), false);
-    assert_eq!(assemble(&registry(), &booter, None, PLAIN), before);
-    let booted = booter.boot(support::request()).await.unwrap();
-    assert_eq!(assemble(&registry(), &booter, Some(booted.capabilities()), PLAIN), without);
+    assert_eq!(assemble(&builtin(), &booter, None, PLAIN), before);
+    let booted = booter.attach(&support::request(), "").await.unwrap();
+    assert_eq!(assemble(&builtin(), &booter, Some(booted.capabilities()), PLAIN), without);
 
     let with = local(folder.path(), true);
-    let rejoined = with.rejoin(support::request(), booted.capabilities().clone()).await.unwrap();
-    let now = assemble(&registry(), &with, Some(rejoined.capabilities()), PLAIN);
+    let rejoined = with.attach(&support::request(), "").await.unwrap();
+    let now = assemble(&builtin(), &with, Some(rejoined.capabilities()), PLAIN);
     assert_eq!(now, before.replace("default", "exact"), "what is there now, not what was there then");
-    let booted = with.boot(support::request()).await.unwrap();
+    let booted = with.attach(&support::request(), "").await.unwrap();
     assert_eq!(
-        assemble(&registry(), &with, Some(booted.capabilities()), PLAIN),
+        assemble(&builtin(), &with, Some(booted.capabilities()), PLAIN),
         before.replace("default", "exact"),
         "python3 is there now"
     );
@@ -110,16 +117,16 @@ async fn without_a_computer() {
     let needs = ["read_file", "write_file", "edit_file", "exec", "python", "search", "list_dir", "grep"]
         .map(|name| format!("\n- {name}: needs a computer; booter none has none"))
         .concat();
-    let booted = NoneBooter.boot(support::request()).await.unwrap();
+    let booted = NoneBooter.attach(&support::request(), "").await.unwrap();
     let mode = Choice { mode: ToolMode::All, ..PLAIN };
     for found in [None, Some(booted.capabilities())] {
         let core = format!(
             "exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core\n\
              - schedule_followup: not in mode core"
         );
-        assert_eq!(assemble(&registry(), &NoneBooter, found, PLAIN), core);
+        assert_eq!(assemble(&builtin(), &NoneBooter, found, PLAIN), core);
         assert_eq!(
-            assemble(&registry(), &NoneBooter, found, mode),
+            assemble(&builtin(), &NoneBooter, found, mode),
             format!(
                 "exact: datetime\n- load_skill: no skill is offered{needs}\n- schedule_followup: enable_followup is off"
             )
@@ -175,7 +182,7 @@ fn what_is_chosen() {
 fn a_machine_that_does_not_say_keeps_what_was_declared() {
     let folder = tempfile::tempdir().unwrap();
     let booter = local(folder.path(), false);
-    let shown = assemble(&registry(), &booter, Some(&Capabilities::Unknown), PLAIN);
+    let shown = assemble(&builtin(), &booter, Some(&Capabilities::Unknown), PLAIN);
     assert!(shown.starts_with("default: read_file write_file edit_file exec python\n"), "{shown}");
 }
 
@@ -184,10 +191,10 @@ fn an_unknown_tool_is_answered_with_what_there_is() {
     let nothing = Capabilities::Known(std::collections::BTreeSet::new());
     let lacking = |_: Capability| "python3 is not on PATH".to_owned();
     let known = Capabilities::Known([Capability::Shell, Capability::Filesystem].into());
-    let local = Machine { kind: "local", booted: true, capabilities: &known, lacking: &lacking };
-    let none = Machine { kind: "none", booted: false, capabilities: &nothing, lacking: &lacking };
+    let local = Machine { kind: "local", booted: true, capabilities: &known, fixed: false, lacking: &lacking };
+    let none = Machine { kind: "none", booted: false, capabilities: &nothing, fixed: false, lacking: &lacking };
     let check = |machine, name, expected| {
-        assert_eq!(ToolSet::assemble(&registry(), machine, PLAIN).not_found_text(name), expected);
+        assert_eq!(ToolSet::assemble(&builtin(), machine, PLAIN).not_found_text(name), expected);
     };
     let there = "read_file, write_file, edit_file, exec";
     check(local, "nope", format!("there is no tool `nope`; there are: {there}"));

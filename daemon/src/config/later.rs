@@ -4,15 +4,8 @@ use super::around::{Around, secret};
 use super::reader::Section;
 use super::sections::{checked_name, words};
 
-const SHIPYARD: &str = "endpoint access_token access_token_env access_token_file ttl max_sessions";
-const NEO: &str = "endpoint access_token access_token_env access_token_file profile ttl";
-const BOXLITE: &str = "endpoint command image rootfs_path cpus memory_mib network start_timeout";
-
-/// Notes everything that is wrong in `[booters.*]`, `[tools.*]`, `[mcp.*]` and `[web_search]`.
+/// Notes everything that is wrong in `[tools.*]`, `[mcp.*]` and `[web_search]`.
 pub fn check(root: &Section<'_>, around: &Around<'_>) {
-    if let Some(booters) = root.table("booters", &["shipyard", "shipyard_neo", "boxlite"]) {
-        check_booters(&booters, around);
-    }
     for (name, section) in root.tables("tools") {
         checked_name(name, &section);
         check_tool(&section);
@@ -24,22 +17,6 @@ pub fn check(root: &Section<'_>, around: &Around<'_>) {
     if let Some(section) = root.table("web_search", &words("provider base_url api_key api_key_env api_key_file")) {
         texts(&section, "provider base_url");
         secret(&section, "api_key", around);
-    }
-}
-
-fn check_booters(booters: &Section<'_>, around: &Around<'_>) {
-    let remote = [("shipyard", SHIPYARD), ("shipyard_neo", NEO)];
-    for section in remote.iter().filter_map(|(name, keys)| booters.table(name, &words(keys))) {
-        texts(&section, "endpoint profile");
-        secret(&section, "access_token", around);
-        section.duration("ttl");
-        section.count("max_sessions", 1..1 << 32);
-    }
-    if let Some(section) = booters.table("boxlite", &words(BOXLITE)) {
-        texts(&section, "endpoint image rootfs_path");
-        section.number("cpus");
-        section.count("memory_mib", 1..1 << 32);
-        section.duration("start_timeout");
     }
 }
 

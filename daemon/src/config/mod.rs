@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod around;
+mod booters;
 pub mod env;
 mod later;
 mod model;
@@ -22,6 +23,7 @@ use nano_protocol::session::{Level, ToolMode};
 pub use nano_protocol::task::Resume;
 
 use around::Around;
+pub use booters::{BootersConfig, BoxliteConfig, NeoConfig, Network, ShipyardConfig};
 pub use env::Env;
 pub use places::{Flags, Places};
 use reader::Reader;
@@ -80,6 +82,8 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// `[steering]`.
     pub steering: SteeringConfig,
+    /// `[booters.*]`.
+    pub booters: BootersConfig,
 }
 
 /// `[daemon]`.
@@ -228,6 +232,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
+            booters: BootersConfig::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::quantity;
+use super::{Network, quantity};
 
 /// The text that is read and what was wrong with it so far.
 pub struct Reader<'a> {
@@ -170,6 +170,17 @@ impl<'a> Section<'a> {
     pub fn list(&self, key: &str) -> Option<Vec<String>> {
         let text = |value: Value<'a>| value.get_ref().as_str().map(str::to_owned);
         self.get(key, "a list of strings", |value| value.as_array()?.iter().map(text).collect()).map(|(_, list)| list)
+    }
+
+    /// Returns `"off"`, `"on"` or a list of hosts.
+    pub fn network(&self, key: &str) -> Option<Network> {
+        let hosts = |value: Value<'a>| value.get_ref().as_str().map(str::to_owned);
+        let read = |value: &'a DeValue<'a>| match value.as_str() {
+            Some("off") => Some(Network::Off),
+            Some("on") => Some(Network::On),
+            _ => Some(Network::Hosts(value.as_array()?.iter().map(hosts).collect::<Option<_>>()?)),
+        };
+        self.get(key, "\"off\", \"on\" or a list of hosts", read).map(|(_, network)| network)
     }
 
     /// Returns a table whose values are strings, as such.

@@ -29,6 +29,8 @@ pub fn read(root: &Section<'_>, around: &Around<'_>, config: &mut Config) {
     if let Some(section) = root.table("steering", &["enabled", "file"]) {
         steering(&section, &mut config.steering);
     }
+    let tables = root.table("booters", &["shipyard", "shipyard_neo", "boxlite"]);
+    config.booters = super::booters::read(tables.as_ref(), around);
     references(root, config);
     super::later::check(root, around);
 }

@@ -3,6 +3,7 @@
 //! Redirects are never followed (a key must not travel on), loopback addresses are never asked through a proxy, and
 //! TLS is rustls with ring. Waiting is bounded by the caller, connecting is bounded here.
 
+pub mod call;
 pub mod wait;
 
 use std::error::Error;
@@ -24,6 +25,8 @@ pub struct HttpError {
     pub message: String,
     /// Whether the same request may succeed.
     pub transient: bool,
+    /// Whether the server may have got the request, so that it may have had its effect.
+    pub sent: bool,
 }
 
 /// A reply whose body is still to be read.
@@ -89,7 +92,7 @@ async fn send(request: RequestBuilder) -> Result<Response, HttpError> {
 }
 
 fn parse(url: &str) -> Result<Url, HttpError> {
-    let bad = |why: String| HttpError { message: format!("not a web address: {why}"), transient: false };
+    let bad = |why: String| HttpError { message: format!("not a web address: {why}"), transient: false, sent: false };
     let url = Url::parse(url).map_err(|error| bad(error.to_string()))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
@@ -139,9 +142,10 @@ fn explain(error: &reqwest::Error) -> HttpError {
     let message = cause.map_or_else(|| "the request failed".to_owned(), ToString::to_string);
     if message.contains("certificate") {
         let message = format!("{message}; are CA certificates installed (package ca-certificates)?");
-        return HttpError { message, transient: false };
+        return HttpError { message, transient: false, sent: false };
     }
-    HttpError { message, transient: !error.is_builder() }
+    let sent = !error.is_builder() && !error.is_connect();
+    HttpError { message, transient: !error.is_builder(), sent }
 }
 
 #[cfg(test)]

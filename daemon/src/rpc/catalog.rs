@@ -57,7 +57,8 @@ impl Serve for BooterList {
                 let capabilities = Capabilities::Known(declared.capabilities);
                 let lacking = |capability| booter.lacking(capability);
                 let (kind, booted) = (booter.kind(), false);
-                let machine = set::Machine { kind, booted, capabilities: &capabilities, lacking: &lacking };
+                let fixed = declared.fixed;
+                let machine = set::Machine { kind, booted, capabilities: &capabilities, fixed, lacking: &lacking };
                 let choice = set::Choice {
                     mode: ToolMode::All,
                     tools: None,
@@ -67,8 +68,10 @@ impl Serve for BooterList {
                 };
                 let offered = set::ToolSet::assemble(&deps.tools, machine, choice).wire();
                 let tools = offered.into_iter().filter(|tool| tool.source.starts_with("booter:")).collect();
-                let (kind, note) = (booter.kind().to_owned(), booter.note());
-                BooterInfo { kind, available: true, note, tools, prompts: declared.prompts }
+                let missing = booter.missing();
+                let (kind, available) = (booter.kind().to_owned(), missing.is_none());
+                let note = missing.or_else(|| booter.note());
+                BooterInfo { kind, available, note, tools, prompts: declared.prompts }
             })
             .collect();
         let (booters, next) = page(booters, |booter: &BooterInfo| &booter.kind, &params);

@@ -1,27 +1,21 @@
-//! Booters and sandboxes: how a session gets a computer, and what that computer can do.
-//!
-//! A [`Booter`] declares what it will offer before anything runs; a booted [`Sandbox`] tells what is really there.
-//! Processes are started here and nowhere else.
+//! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
 pub mod descendants;
 pub mod helper;
 pub mod lease;
-pub mod local;
-pub mod none;
 pub mod output;
 pub mod place;
 pub mod process;
 pub mod workspace;
 
+use std::any::Any;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use nano_protocol::id::{SessionId, TaskId};
-use nano_protocol::session::Level;
-use nano_protocol::tool::Prompt;
+use nano_protocol::id::TaskId;
 use tokio_util::sync::CancellationToken;
 
 /// A boxed future, for traits that are used as objects.
@@ -71,50 +65,8 @@ pub enum Capabilities {
     Known(BTreeSet<Capability>),
 }
 
-/// What a booter offers before boot: wide rather than narrow.
-#[derive(Debug, Clone, Default)]
-pub struct Declared {
-    /// What its sandboxes can do at most.
-    pub capabilities: BTreeSet<Capability>,
-    /// Parts of the prompt, in order.
-    pub prompts: Vec<Prompt>,
-}
-
-/// Which computer to boot.
-#[derive(Debug, Clone)]
-pub struct BootRequest {
-    /// For whom.
-    pub session: SessionId,
-    /// The folder that commands start in.
-    pub workspace: PathBuf,
-    /// How far commands may reach.
-    pub level: Level,
-}
-
-/// Gives sessions their computer.
-pub trait Booter: Send + Sync {
-    /// Returns the kind, as in the config.
-    fn kind(&self) -> &'static str;
-    /// Returns what it offers before boot to a session that works in `workspace`; needs no sandbox.
-    fn declared(&self, workspace: &Path) -> Declared;
-    /// Returns, in one clause, why a booted computer does not have a declared capability.
-    fn lacking(&self, capability: Capability) -> String {
-        format!("the {} computer has no {}", self.kind(), capability.as_str())
-    }
-    /// Returns what a person should know before using it, such as what is missing.
-    fn note(&self) -> Option<String>;
-    /// Boots a computer and finds out what it can do.
-    fn boot(&self, request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
-    /// Takes up the computer of a session that was booted before the daemon restarted, without booting again.
-    fn rejoin(
-        &self,
-        request: BootRequest,
-        found: Capabilities,
-    ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
-}
-
-/// A booted computer of one session.
-pub trait Sandbox: Send + Sync {
+/// A booted computer; a booter's own tools know its concrete type.
+pub trait Sandbox: Any + Send + Sync {
     /// Returns what it can do.
     fn capabilities(&self) -> &Capabilities;
     /// Runs a program to its end, its time limit, or until `cancel`; never fails for what the program does.
@@ -123,13 +75,22 @@ pub trait Sandbox: Send + Sync {
         command: Command,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Report, SandboxError>>;
+    /// Writes a file of the host to `path` in the computer, and returns where it is there. A computer that shares the
+    /// host's files has no use for it.
+    fn upload<'a>(&'a self, _file: File, _path: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(std::future::ready(Err(SandboxError::Failed("this computer has the host's files already".into()))))
+    }
+    /// Reads a file of the computer into one of the host; returns how many bytes it has.
+    fn download<'a>(&'a self, _path: &'a str, _into: File) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        Box::pin(std::future::ready(Err(SandboxError::Failed("this computer has the host's files already".into()))))
+    }
     /// Makes the skill's folder, which lies on the host, readable to the session's tools; returns where it is for them.
     fn skill_folder<'a>(&'a self, _name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
         Box::pin(std::future::ready(Ok(folder.to_string_lossy().into_owned())))
     }
     /// Ends everything that the task's commands left running.
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()>;
-    /// Gives the computer back.
+    /// Ends everything that was left running; the computer itself is given back by its booter.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -140,8 +101,8 @@ pub struct Command {
     pub language: Language,
     /// The program's text.
     pub text: String,
-    /// Where; the workspace unless told.
-    pub cwd: PathBuf,
+    /// Where, in the computer; its workspace unless told. A computer that shares the host's files is always told.
+    pub cwd: Option<PathBuf>,
     /// How long at most.
     pub timeout: Duration,
     /// Who asked: what is left running ends with it.
@@ -200,9 +161,20 @@ pub enum SandboxError {
         /// The reason and what to try.
         why: String,
     },
+    /// It is gone, and nothing was done; another one may be booted.
+    #[error("the {kind} computer is gone: {why}")]
+    Lost {
+        /// The booter's kind.
+        kind: &'static str,
+        /// How that is known.
+        why: String,
+    },
     /// A command could not even be started.
     #[error("the command could not be started: {0}")]
     Start(String),
+    /// What was asked for did not work, or nobody knows whether it did: the words, which a model reads, say which.
+    #[error("{0}")]
+    Failed(String),
     /// A path is not usable.
     #[error("{}: {source}", path.display())]
     Io {

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{self, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,7 +118,12 @@ impl Place {
     }
 
     /// Puts `contents` in the file's place; mode and, where permitted, owner stay.
-    pub fn replace(&self, contents: &[u8]) -> Result<(), PathError> {
+    pub fn replace(&self, mut contents: &[u8]) -> Result<(), PathError> {
+        self.replace_with(&mut contents)
+    }
+
+    /// The same with contents that are not all in memory.
+    pub fn replace_with(&self, contents: &mut dyn Read) -> Result<(), PathError> {
         if self.exists() {
             // A rename needs no right to the file itself, but who protected it meant it.
             rustix::fs::accessat(&self.folder, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
@@ -136,12 +141,12 @@ impl Place {
         self.sync().map_err(|why| self.error(why))
     }
 
-    fn write(&self, temporary: &Path, contents: &[u8]) -> io::Result<()> {
+    fn write(&self, temporary: &Path, contents: &mut dyn Read) -> io::Result<()> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A file that replaces a private one must not be open to others for a moment.
         let mode = Mode::from_raw_mode(if self.exists() { 0o600 } else { 0o666 });
         let mut file = File::from(rustix::fs::openat(&self.folder, temporary, flags, mode)?);
-        file.write_all(contents)?;
+        io::copy(contents, &mut file)?;
         if let Some(old) = &self.old {
             let owner = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
             let kept = rustix::fs::fchown(&file, Some(owner.0), Some(owner.1)).is_ok();

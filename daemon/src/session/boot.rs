@@ -12,9 +12,10 @@ use serde_json::json;
 
 use super::actor::{Actor, News, Reply};
 use super::deps::Deps;
+use crate::booters::BootRequest;
 use crate::config::AgentConfig;
 use crate::sandbox::workspace::Workspace;
-use crate::sandbox::{BootRequest, Capabilities, Capability, Sandbox, SandboxError};
+use crate::sandbox::{Capabilities, Capability, Sandbox, SandboxError};
 use crate::skills::offer::Offer;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, StoreError};
@@ -31,7 +32,8 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let gone = || format!("the booter {} is not there", session.booter);
     let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
     let (kind, booted) = (session.booter.as_str(), session.booted);
-    let machine = Machine { kind, booted, capabilities: &capabilities, lacking: &lacking };
+    let fixed = declared.fixed;
+    let machine = Machine { kind, booted, capabilities: &capabilities, fixed, lacking: &lacking };
     let gone = deps.agent_is_gone(&session.agent);
     let choice = Choice {
         mode: session.tool_mode,
@@ -58,7 +60,7 @@ fn stored_capabilities(session: &Session) -> Capabilities {
 
 fn boot_request(session: &Session) -> BootRequest {
     let workspace = session.workspace.clone().into();
-    BootRequest { session: session.id.clone(), workspace, level: session.level }
+    BootRequest { session: session.id.clone(), key: session.id.0.clone(), workspace, level: session.level }
 }
 
 impl Actor {
@@ -99,8 +101,7 @@ impl Actor {
         let deps = self.deps.clone();
         self.deps.shutdown.spawn("boot", async move {
             let booted = match (deps.booter(&kind), found) {
-                (Some(booter), None) => booter.boot(request).await,
-                (Some(booter), Some(found)) => booter.rejoin(request, found).await,
+                (Some(booter), _) => booter.attach(&request, "").await,
                 (None, _) => Err(SandboxError::Start(format!("the booter {kind} is not configured"))),
             };
             // The actor may be gone; then the daemon is going down.
@@ -121,7 +122,7 @@ impl Actor {
     pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
         let session = &self.record.session;
         let Some(booter) = self.deps.booter(&session.booter).cloned() else { return Ok(()) };
-        match booter.rejoin(boot_request(session), stored_capabilities(session)).await {
+        match booter.attach(&boot_request(session), "").await {
             Ok(sandbox) => self.take(sandbox).await,
             // The first call of a computer tool tries again and tells the model.
             Err(error) => {

@@ -7,11 +7,11 @@ use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{SessionId, TaskId};
 
+use crate::booters::Booter;
 use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
 use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
-use crate::sandbox::Booter;
 use crate::session::event_log::EventLog;
 use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;

@@ -110,7 +110,16 @@ fn new_record(
         updated_at: now,
         usage: Usage::default(),
     };
-    Ok(SessionRecord { session, tools: Vec::new(), revision: 0, exact: false, closing: false, ephemeral: lone })
+    Ok(SessionRecord {
+        session,
+        tools: Vec::new(),
+        revision: 0,
+        exact: false,
+        closing: false,
+        ephemeral: lone,
+        shares: false,
+        depth: 0,
+    })
 }
 
 /// Returns the model a session gets; empty where none is configured yet.

@@ -28,6 +28,12 @@ pub struct SessionRecord {
     /// True for a session that a lone task made: its sandbox is freed when it is idle.
     #[serde(default)]
     pub ephemeral: bool,
+    /// True for a delegate that uses its parent's computer.
+    #[serde(default)]
+    pub shares: bool,
+    /// How many sessions stand above it, each a delegate of the one before.
+    #[serde(default)]
+    pub depth: u32,
 }
 
 /// A task with what clients do not see.

@@ -1,6 +1,7 @@
 //! `exec`: a shell command; and what it has in common with `python`.
 
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nano_protocol::Object;
@@ -33,12 +34,22 @@ impl From<Args> for Request {
     }
 }
 
-/// Returns the tool.
-pub fn tool() -> impl Tool {
+/// Returns the tool for a computer that shares the host's files.
+pub fn local() -> impl Tool {
     let description = "Runs a shell command and returns what it prints. It has no input and is stopped at its time \
                           limit; what it leaves running ends with the task.";
-    ProgramTool::<Args>::new("exec", description, &[Capability::Shell])
+    ProgramTool::<Args>::new("exec", description, LOCAL, &[Capability::Shell])
 }
+
+/// Returns the tool for a remote computer.
+pub fn remote(source: &'static str) -> impl Tool {
+    let description = "Runs a shell command in the sandbox and returns what it prints. It has no input and is stopped \
+                          at its time limit; what runs in the background ends with the task.";
+    ProgramTool::<Args>::new("exec", description, source, &[Capability::Shell])
+}
+
+/// The source of what works on the host.
+pub(super) const LOCAL: &str = "booter:local";
 
 /// A tool that runs a program: its arguments say which.
 pub(super) struct ProgramTool<A> {
@@ -47,8 +58,13 @@ pub(super) struct ProgramTool<A> {
 }
 
 impl<A: JsonSchema> ProgramTool<A> {
-    pub fn new(name: &'static str, description: &'static str, requires: &'static [Capability]) -> Self {
-        let (input_schema, source) = (schema::schema::<A>(), "booter:local");
+    pub fn new(
+        name: &'static str,
+        description: &'static str,
+        source: &'static str,
+        requires: &'static [Capability],
+    ) -> Self {
+        let input_schema = schema::schema::<A>();
         let spec = ToolSpec { name, description, input_schema, source, requires, read_only: false };
         Self { spec, arguments: PhantomData }
     }
@@ -66,7 +82,7 @@ impl<A: DeserializeOwned + JsonSchema + Into<Request> + Send> Tool for ProgramTo
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
             match schema::decode::<A>(arguments) {
-                Ok(args) => run(context, args.into()).await,
+                Ok(args) => run(context, self.spec.source == LOCAL, args.into()).await,
                 Err(why) => Ok(ToolOutcome::Failed(why)),
             }
         })
@@ -83,30 +99,31 @@ pub(super) struct Request {
 }
 
 /// Runs a program in the session's computer and puts what it did into words.
-async fn run(context: &ToolContext, request: Request) -> Result<ToolOutcome, ToolFault> {
+async fn run(context: &ToolContext, local: bool, request: Request) -> Result<ToolOutcome, ToolFault> {
     let Some(sandbox) = &context.sandbox else {
         return Ok(ToolOutcome::Failed("this session has no computer".into()));
     };
-    let command = match command(context, request) {
+    let command = match command(context, local, request) {
         Ok(command) => command,
         Err(why) => return Ok(ToolOutcome::Failed(why)),
     };
     let limit = command.timeout;
     match sandbox.run(command, &context.cancel).await {
         Ok(report) => Ok(outcome(report, limit)),
-        Err(why @ SandboxError::Start(_)) => Ok(ToolOutcome::Failed(why.to_string())),
+        Err(why @ (SandboxError::Start(_) | SandboxError::Failed(_))) => Ok(ToolOutcome::Failed(why.to_string())),
         Err(why) => Err(why.into()),
     }
 }
 
-fn command(context: &ToolContext, request: Request) -> Result<Command, String> {
+fn command(context: &ToolContext, local: bool, request: Request) -> Result<Command, String> {
     if request.text.contains('\0') {
         return Err("bad arguments: the program's text has a NUL byte".into());
     }
     let timeout = timeout(context, request.timeout)?;
-    let cwd = match &request.cwd {
-        Some(path) => context.workspace.folder(path).map_err(|why| format!("cwd: {why}"))?.1,
-        None => context.workspace.path().to_owned(),
+    let cwd = match request.cwd {
+        Some(path) if local => Some(context.workspace.folder(&path).map_err(|why| format!("cwd: {why}"))?.1),
+        None if local => Some(context.workspace.path().to_owned()),
+        given => given.map(PathBuf::from),
     };
     let Request { language, text, background, .. } = request;
     // A fresh name: a call's id may be anything and need not be unique.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::exec::LOCAL;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BoxFuture, Capability};
@@ -25,7 +26,7 @@ impl<A: JsonSchema> FileTool<A> {
     /// Makes a tool whose arguments are `A`.
     pub fn new(name: &'static str, description: &'static str, read_only: bool, work: Work<A>) -> Self {
         let (input_schema, requires) = (schema::schema::<A>(), &[Capability::Filesystem]);
-        Self { spec: ToolSpec { name, description, input_schema, source: "booter:local", requires, read_only }, work }
+        Self { spec: ToolSpec { name, description, input_schema, source: LOCAL, requires, read_only }, work }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
 pub mod datetime;
+pub mod download_file;
 pub mod edit_file;
 pub mod exec;
 pub mod file_tool;
@@ -15,6 +16,7 @@ pub mod schedule_followup;
 pub mod schema;
 pub mod search;
 pub mod set;
+pub mod upload_file;
 pub mod walk;
 pub mod write_file;
 

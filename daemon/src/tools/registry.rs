@@ -3,24 +3,36 @@
 use std::sync::Arc;
 
 use super::{
-    Tool, datetime, edit_file, exec, grep, list_dir, load_skill, python, read_file, schedule_followup, search,
-    write_file,
+    Tool, datetime, download_file, edit_file, exec, grep, list_dir, load_skill, python, read_file, schedule_followup,
+    search, upload_file, write_file,
 };
 
-/// Returns one of each; [`super::set::ToolSet`] picks and orders.
-pub fn registry() -> Vec<Arc<dyn Tool>> {
+/// Returns those that need no computer; [`super::set::ToolSet`] picks and orders.
+pub fn core() -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(load_skill::tool()), Arc::new(datetime::tool()), Arc::new(schedule_followup::tool())]
+}
+
+/// Returns those for a computer that shares the host's files.
+pub fn local() -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(load_skill::tool()),
         Arc::new(read_file::tool()),
         Arc::new(write_file::tool()),
         Arc::new(edit_file::tool()),
-        Arc::new(exec::tool()),
-        Arc::new(python::tool()),
+        Arc::new(exec::local()),
+        Arc::new(python::local()),
         Arc::new(search::tool()),
         Arc::new(list_dir::tool()),
         Arc::new(grep::tool()),
-        Arc::new(datetime::tool()),
-        Arc::new(schedule_followup::tool()),
+    ]
+}
+
+/// Returns those that every remote computer has, named `source`: its programs and the way for files to it and back.
+pub fn remote(source: &'static str) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(exec::remote(source)),
+        Arc::new(python::remote(source)),
+        Arc::new(upload_file::tool(source)),
+        Arc::new(download_file::tool(source)),
     ]
 }
 
@@ -28,12 +40,18 @@ pub fn registry() -> Vec<Arc<dyn Tool>> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::registry;
+    use std::sync::Arc;
+
+    use super::{Tool, core, local, remote};
+
+    fn all() -> Vec<Arc<dyn Tool>> {
+        [core(), local()].concat()
+    }
 
     #[test]
     fn names_are_valid_and_unique() {
         let mut seen = BTreeSet::new();
-        for tool in registry() {
+        for tool in all() {
             let name = tool.spec().name;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             assert!((1..=64).contains(&name.len()) && name.chars().all(plain), "{name}");
@@ -46,13 +64,15 @@ mod tests {
 
     #[test]
     fn parameters_stand_in_the_documented_order() {
-        let text = |tool: &std::sync::Arc<dyn super::Tool>| {
+        let text = |tool: &Arc<dyn Tool>| {
             let properties = tool.spec().input_schema.get("properties").and_then(|all| all.as_object()).cloned();
             let names: Vec<_> = properties.unwrap_or_default().keys().cloned().collect();
             format!("{}: {}", tool.spec().name, names.join(", "))
         };
         let expected = [
             "load_skill: name",
+            "datetime: zone",
+            "schedule_followup: content, trigger",
             "read_file: path, offset, limit",
             "write_file: path, content",
             "edit_file: path, old_text, new_text, replace_all",
@@ -61,9 +81,14 @@ mod tests {
             "search: query, path, limit",
             "list_dir: path, limit",
             "grep: pattern, path, glob, context, limit",
-            "datetime: zone",
-            "schedule_followup: content, trigger",
         ];
-        assert_eq!(registry().iter().map(text).collect::<Vec<_>>(), expected);
+        assert_eq!(all().iter().map(text).collect::<Vec<_>>(), expected);
+        let expected = [
+            "exec: command, timeout, cwd, background",
+            "python: code, timeout",
+            "upload_file: local_path, remote_path",
+            "download_file: remote_path, local_path",
+        ];
+        assert_eq!(remote("booter:x").iter().map(text).collect::<Vec<_>>(), expected);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nano_protocol::session::ToolMode;
 use nano_protocol::tool::{Tool as Offered, Withheld};
 
+use super::exec::LOCAL;
 use super::{Tool, ToolSpec};
 use crate::sandbox::{Capabilities, Capability};
 
@@ -27,6 +28,8 @@ pub struct Machine<'a> {
     pub booted: bool,
     /// What it can do: before boot, what the booter declares.
     pub capabilities: &'a Capabilities,
+    /// Whether every computer of the kind can do exactly what is declared.
+    pub fixed: bool,
     /// Says in a clause why it has not a certain one.
     pub lacking: &'a dyn Fn(Capability) -> String,
 }
@@ -63,10 +66,18 @@ impl ToolSet {
         let mut ordered = all.to_vec();
         ordered.sort_by_key(|tool| rank(tool.spec()));
         let mut set = Self { tools: Vec::new(), withheld: Vec::new(), exact: exact(machine) };
+        let own = |name| all.iter().any(|tool| tool.spec().name == name && !is_foreign(tool.spec(), machine));
         for tool in ordered {
-            match refusal(tool.spec(), machine, choice) {
+            let (spec, foreign) = (tool.spec(), is_foreign(tool.spec(), machine));
+            let why = match foreign {
+                // Each name is told of once: by this computer's own tool, or by the first of the others.
+                true if own(spec.name) || set.withheld.iter().any(|one| one.name == spec.name) => continue,
+                true => Some(foreign_text(all, spec.name, machine)),
+                false => refusal(spec, machine, choice),
+            };
+            match why {
                 None => set.tools.push(tool),
-                Some(why) => set.withheld.push(Withheld { name: tool.spec().name.into(), why }),
+                Some(why) => set.withheld.push(Withheld { name: spec.name.into(), why }),
             }
         }
         set
@@ -142,22 +153,36 @@ fn rank(spec: &ToolSpec) -> (usize, usize, &'static str) {
         _ => 4,
     };
     let documented = || CORE.iter().chain(&READONLY).chain(&REST);
+    // A remote booter's stand as it brings them.
+    if class == 1 && spec.source != LOCAL {
+        return (class, 0, "");
+    }
     let place = if class == 4 { Some(0) } else { documented().position(|name| *name == spec.name) };
     (class, place.unwrap_or(usize::MAX), spec.name)
 }
 
 fn exact(machine: Machine<'_>) -> bool {
-    machine.kind == "none" || (machine.booted && matches!(machine.capabilities, Capabilities::Known(_)))
+    let said = machine.fixed || matches!(machine.capabilities, Capabilities::Known(_));
+    machine.kind == "none" || (machine.booted && said)
+}
+
+/// Tells whether a tool is of another kind of computer.
+fn is_foreign(spec: &ToolSpec, machine: Machine<'_>) -> bool {
+    spec.source.strip_prefix("booter:").is_some_and(|kind| kind != machine.kind)
+}
+
+fn foreign_text(all: &[Arc<dyn Tool>], name: &str, machine: Machine<'_>) -> String {
+    let named = all.iter().filter(|tool| tool.spec().name == name);
+    let kinds: Vec<_> = named.filter_map(|tool| tool.spec().source.strip_prefix("booter:")).collect();
+    match (machine.kind, kinds.as_slice()) {
+        ("none", _) => "needs a computer; booter none has none".into(),
+        (own, [kind]) => format!("belongs to the booter {kind}; this session has {own}"),
+        (own, kinds) => format!("belongs to the booters {}; this session has {own}", kinds.join(", ")),
+    }
 }
 
 /// Returns why a tool is not offered, the reason that is hardest to change first.
 fn refusal(spec: &ToolSpec, machine: Machine<'_>, choice: Choice<'_>) -> Option<String> {
-    if let Some(kind) = spec.source.strip_prefix("booter:").filter(|kind| *kind != machine.kind) {
-        return Some(match machine.kind {
-            "none" => "needs a computer; booter none has none".into(),
-            other => format!("belongs to the booter {kind}; this session has {other}"),
-        });
-    }
     if spec.source == "skill" {
         return (!choice.skills_offered).then(|| "no skill is offered".into());
     }
@@ -173,7 +198,7 @@ fn unchosen(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
     let in_mode = match choice.mode {
         ToolMode::All => true,
         // A remote booter brings its whole list; what a person configured is meant to be used.
-        _ if spec.source.starts_with("booter:") && spec.source != "booter:local" => true,
+        _ if spec.source.starts_with("booter:") && spec.source != LOCAL => true,
         ToolMode::Core => CORE.contains(&spec.name) || !documented,
         ToolMode::ReadOnly => READONLY.contains(&spec.name) || (!documented && spec.read_only),
     };

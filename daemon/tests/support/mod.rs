@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::Level;
-use nanod::sandbox::local::LocalBooter;
+use nanod::booters::local::LocalBooter;
+use nanod::booters::{BootRequest, Booter};
+use nanod::sandbox::Sandbox;
 use nanod::sandbox::workspace::Workspace;
-use nanod::sandbox::{BootRequest, Booter, Sandbox};
-use nanod::tools::registry::registry;
+use nanod::tools::registry;
 use nanod::tools::{ToolContext, ToolOutcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,7 +37,7 @@ impl Fixture {
     /// With the local booter's computer.
     pub async fn with_computer() -> Self {
         let booter = LocalBooter::new(env!("CARGO_BIN_EXE_nanod").into(), environment());
-        let sandbox = booter.boot(request()).await.unwrap();
+        let sandbox = booter.attach(&request(), "").await.unwrap();
         Self::with(true, Some(sandbox))
     }
 
@@ -89,7 +90,7 @@ impl Fixture {
     #[must_use]
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
         let Value::Object(arguments) = arguments else { panic!("no object") };
-        let tool = registry().into_iter().find(|one| one.spec().name == tool).unwrap();
+        let tool = registry::core().into_iter().chain(registry::local()).find(|one| one.spec().name == tool).unwrap();
         tool.call(&self.context, arguments).await.unwrap()
     }
 
@@ -117,7 +118,8 @@ pub fn lines(numbers: std::ops::RangeInclusive<usize>, piece: impl Fn(usize) -> 
 
 /// A request for a computer.
 pub fn request() -> BootRequest {
-    BootRequest { session: SessionId("ses_1".into()), workspace: "/".into(), level: Level::WorkspaceWrite }
+    let session = SessionId("ses_1".into());
+    BootRequest { session, key: "key".into(), workspace: "/".into(), level: Level::WorkspaceWrite }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test's own environment")]

@@ -12,12 +12,11 @@ use nano_protocol::tool::Prompt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::helper::{Job, News};
-use super::process::Process;
-use super::{
-    BootRequest, Booter, BoxFuture, Capabilities, Capability, Command, Declared, Ending, Language, Report, Sandbox,
-    SandboxError,
-};
+use super::{BootRequest, Booter, Declared};
+use crate::sandbox::helper::{Job, News};
+use crate::sandbox::process::Process;
+use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
+use crate::tools::{Tool, registry};
 
 /// What commands get of the daemon's environment: never keys, sockets or credentials.
 const ENV: [&str; 9] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL"];
@@ -73,6 +72,10 @@ impl Booter for LocalBooter {
         "local"
     }
 
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        registry::local()
+    }
+
     fn declared(&self, workspace: &Path) -> Declared {
         let text = format!(
             "You work on this machine, in the folder {}. Relative paths start there, and so do commands; each command \
@@ -80,7 +83,7 @@ impl Booter for LocalBooter {
             workspace.display()
         );
         let prompt = Prompt { name: "workspace".into(), source: "booter:local".into(), text };
-        Declared { capabilities: DECLARED.into(), prompts: vec![prompt] }
+        Declared { capabilities: DECLARED.into(), fixed: false, prompts: vec![prompt] }
     }
 
     fn lacking(&self, capability: Capability) -> String {
@@ -94,16 +97,12 @@ impl Booter for LocalBooter {
         Some("exec and python are not confined by the operating system: they may do what the daemon's user may".into())
     }
 
-    fn boot(&self, _request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async { self.sandbox() })
-    }
-
-    fn rejoin(
-        &self,
-        _request: BootRequest,
-        _found: Capabilities,
-    ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        // Nothing was kept running: what this machine has now is what the session has.
+    fn attach<'a>(
+        &'a self,
+        _request: &'a BootRequest,
+        _handle: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        // Nothing is kept running: what this machine has now is what the session has.
         Box::pin(async { self.sandbox() })
     }
 }
@@ -124,7 +123,8 @@ impl LocalSandbox {
             Language::Python => self.python.as_ref(),
         };
         let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
-        let (language, text, cwd) = (command.language, command.text.clone(), command.cwd.clone());
+        let (language, text) = (command.language, command.text.clone());
+        let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
         Ok(Job { program, language, text, cwd, env: self.env.clone() })
     }
 

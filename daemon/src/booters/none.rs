@@ -7,7 +7,9 @@ use std::sync::Arc;
 use nano_protocol::id::TaskId;
 use tokio_util::sync::CancellationToken;
 
-use super::{BootRequest, Booter, BoxFuture, Capabilities, Command, Declared, Report, Sandbox, SandboxError};
+use super::{BootRequest, Booter, Declared};
+use crate::sandbox::{BoxFuture, Capabilities, Command, Report, Sandbox, SandboxError};
+use crate::tools::Tool;
 
 /// Boots nothing.
 #[derive(Debug)]
@@ -18,25 +20,21 @@ impl Booter for NoneBooter {
         "none"
     }
 
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
     fn declared(&self, _workspace: &Path) -> Declared {
-        Declared::default()
+        Declared { fixed: true, ..Declared::default() }
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
-    fn boot(&self, _request: BootRequest) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+    fn attach<'a>(
+        &'a self,
+        _request: &'a BootRequest,
+        _handle: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         let sandbox: Arc<dyn Sandbox> = Arc::new(NoneSandbox(Capabilities::Known(BTreeSet::new())));
         Box::pin(std::future::ready(Ok(sandbox)))
-    }
-
-    fn rejoin(
-        &self,
-        request: BootRequest,
-        _found: Capabilities,
-    ) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
-        self.boot(request)
     }
 }
 

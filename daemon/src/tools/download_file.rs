@@ -1,0 +1,100 @@
+//! `download_file`: a file of the session's remote computer comes into the workspace.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use nano_protocol::Object;
+use serde::Deserialize;
+use ulid::Ulid;
+
+use super::upload_file::{base_name, told};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::workspace::{Workspace, shown};
+use crate::sandbox::{BoxFuture, Capability, Sandbox};
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The file in the sandbox.
+    remote_path: String,
+    /// Where it goes in the workspace on the host; the file's own name unless given.
+    local_path: Option<String>,
+}
+
+struct DownloadFile(ToolSpec);
+
+/// Returns the tool, named `source`.
+pub fn tool(source: &'static str) -> impl Tool {
+    DownloadFile(ToolSpec {
+        name: "download_file",
+        description: "Copies a file of the sandbox into the workspace on the host, replacing what is there.",
+        input_schema: schema::schema::<Args>(),
+        source,
+        requires: &[Capability::Filesystem],
+        read_only: false,
+    })
+}
+
+impl Tool for DownloadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            match (schema::decode(arguments), &context.sandbox) {
+                (Ok(args), Some(sandbox)) => download(context, sandbox.as_ref(), &args).await,
+                (Err(why), _) => Ok(ToolOutcome::Failed(why)),
+                (_, None) => Ok(ToolOutcome::Failed("this session has no computer".into())),
+            }
+        })
+    }
+}
+
+async fn download(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Result<ToolOutcome, ToolFault> {
+    let path = args.local_path.clone().unwrap_or_else(|| base_name(&args.remote_path));
+    let begun = begin(context, &path).and_then(|file| Ok((file.try_clone().map_err(|why| why.to_string())?, file)));
+    let (into, file) = match begun {
+        Ok(files) => files,
+        Err(why) => return Ok(ToolOutcome::Failed(why)),
+    };
+    let came = told(sandbox.download(&args.remote_path, into), context, |bytes| {
+        format!("downloaded {bytes} bytes to {}", shown(&path))
+    })
+    .await?;
+    if !matches!(came, ToolOutcome::Done(_)) {
+        return Ok(came);
+    }
+    Ok(finish(context, &path, file).map_or_else(ToolOutcome::Failed, |()| came))
+}
+
+/// Makes a nameless file for what comes, having looked whether the place can be written: half a file is never seen.
+fn begin(context: &ToolContext, path: &str) -> Result<File, String> {
+    ground(context)?.place(path, true).map_err(|why| format!("local_path: {why}"))?;
+    nameless(&context.spill).map_err(|why| format!("{}: {why}", context.spill.display()))
+}
+
+fn finish(context: &ToolContext, path: &str, mut file: File) -> Result<(), String> {
+    file.rewind().map_err(|why| why.to_string())?;
+    let place = ground(context)?.place(path, true).map_err(|why| format!("local_path: {why}"))?;
+    let _turn = place.turn().map_err(|why| why.to_string())?;
+    place.replace_with(&mut file).map_err(|why| why.to_string())
+}
+
+/// Opens the workspace so that nothing beside it is written, whatever file tools may reach.
+fn ground(context: &ToolContext) -> Result<Workspace, String> {
+    Workspace::open(context.workspace.path(), true).map_err(|why| why.to_string())
+}
+
+fn nameless(folder: &Path) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let path = folder.join(format!("download-{}", Ulid::generate()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}

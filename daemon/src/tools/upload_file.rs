@@ -1,0 +1,90 @@
+//! `upload_file`: a file of the workspace goes into the session's remote computer.
+
+use std::path::Path;
+
+use nano_protocol::Object;
+use serde::Deserialize;
+
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::workspace::{Workspace, shown};
+use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
+
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+struct Args {
+    /// The file of the workspace on the host.
+    local_path: String,
+    /// Where it goes in the sandbox; the file's own name unless given.
+    remote_path: Option<String>,
+}
+
+struct UploadFile(ToolSpec);
+
+/// Returns the tool, named `source`.
+pub fn tool(source: &'static str) -> impl Tool {
+    UploadFile(ToolSpec {
+        name: "upload_file",
+        description: "Copies a file of the workspace on the host into the sandbox.",
+        input_schema: schema::schema::<Args>(),
+        source,
+        requires: &[Capability::Filesystem],
+        read_only: false,
+    })
+}
+
+impl Tool for UploadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            match (schema::decode(arguments), &context.sandbox) {
+                (Ok(args), Some(sandbox)) => upload(context, sandbox.as_ref(), &args).await,
+                (Err(why), _) => Ok(ToolOutcome::Failed(why)),
+                (_, None) => Ok(ToolOutcome::Failed("this session has no computer".into())),
+            }
+        })
+    }
+}
+
+async fn upload(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Result<ToolOutcome, ToolFault> {
+    // Whatever file tools may reach: nothing beside the workspace leaves this machine.
+    let found = Workspace::open(context.workspace.path(), true)
+        .map_err(|why| why.to_string())
+        .and_then(|workspace| workspace.file(&args.local_path).map_err(|why| why.to_string()));
+    let file = match found {
+        Ok(file) => file,
+        Err(why) => return Ok(ToolOutcome::Failed(format!("local_path: {why}"))),
+    };
+    let name = match &args.remote_path {
+        Some(path) => path.clone(),
+        None => base_name(&args.local_path),
+    };
+    told(sandbox.upload(file, &name), context, |place| format!("uploaded {} to {place}", shown(&args.local_path))).await
+}
+
+/// Returns the last part of a path.
+pub(super) fn base_name(path: &str) -> String {
+    Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Waits for a transfer, or until the call is stopped, and puts what came of it into words.
+pub(super) async fn told<T>(
+    transfer: BoxFuture<'_, Result<T, SandboxError>>,
+    context: &ToolContext,
+    done: impl FnOnce(T) -> String,
+) -> Result<ToolOutcome, ToolFault> {
+    let ended = tokio::select! {
+        ended = transfer => ended,
+        () = context.cancel.cancelled() => return Ok(ToolOutcome::Stopped("stopped before it ended".into())),
+    };
+    match ended {
+        Ok(what) => Ok(ToolOutcome::Done(done(what))),
+        Err(why @ (SandboxError::Start(_) | SandboxError::Failed(_))) => Ok(ToolOutcome::Failed(why.to_string())),
+        Err(why) => Err(why.into()),
+    }
+}
