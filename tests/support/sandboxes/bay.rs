@@ -6,6 +6,7 @@ mod exec;
 mod files;
 mod history;
 mod lifecycle;
+mod releases;
 mod skills;
 mod state;
 

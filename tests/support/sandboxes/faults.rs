@@ -13,6 +13,9 @@ use crate::http::{self, Request};
 const MIB: usize = 1 << 20;
 
 /// A fault: the requests it is for and what happens to them. It strikes every one of them unless told how often.
+///
+/// The method `*` is any. The suffix is the last parts of the path, `*` for any one part; an empty one is any path:
+/// `/sandboxes/*` is a sandbox itself, not what lies below it.
 #[derive(Debug, Clone)]
 pub struct Fault {
     method: String,
@@ -37,7 +40,7 @@ enum Act {
 
 impl Fault {
     fn new(method: &str, suffix: &str, act: Act) -> Self {
-        let (method, suffix) = (method.to_owned(), suffix.trim_end_matches('/').to_owned());
+        let (method, suffix) = (method.to_owned(), suffix.to_owned());
         Self { method, suffix, skip: 0, left: usize::MAX, act }
     }
 
@@ -111,10 +114,9 @@ impl Fault {
         self.times(1)
     }
 
-    /// Tells whether it strikes `request`, and counts it; `*` is any method, an empty suffix any path.
+    /// Tells whether it strikes `request`, and counts it.
     pub fn strikes(&mut self, request: &Request) -> bool {
-        let fits = self.method == "*" || self.method == request.method;
-        if !fits || !request.path.trim_end_matches('/').ends_with(&self.suffix) || self.left == 0 {
+        if !wire::is_to(request, &self.method, &self.suffix) || self.left == 0 {
             return false;
         }
         if self.skip > 0 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use super::faults::Fault;
-use super::wire::Reply;
+use super::wire::{self, Reply};
 use crate::http::{self, Request};
 use crate::wait::DEADLINE;
 
@@ -63,19 +63,20 @@ impl Server {
         self.shared.lock().requests.clone()
     }
 
-    /// Returns the requests so far of this method (`*`: any) whose path ends so.
+    /// Returns the requests so far of this method whose path ends so, both as in a [`Fault`].
     pub fn requests_to(&self, method: &str, suffix: &str) -> Vec<Request> {
-        self.requests().into_iter().filter(|request| is_to(request, method, suffix)).collect()
+        self.requests().into_iter().filter(|request| wire::is_to(request, method, suffix)).collect()
     }
 
     /// Waits until `count` requests of this method whose path ends so have come, and returns them.
     pub fn wait_requests(&self, method: &str, suffix: &str, count: usize) -> Vec<Request> {
-        let too_few =
-            |state: &mut State| state.requests.iter().filter(|request| is_to(request, method, suffix)).count() < count;
+        let too_few = |state: &mut State| {
+            state.requests.iter().filter(|request| wire::is_to(request, method, suffix)).count() < count
+        };
         let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), DEADLINE, too_few);
         let (state, time) = waited.expect("a live fake");
         assert!(!time.timed_out(), "waited in vain for {count} times {method} …{suffix}: {:?}", seen(&state.requests));
-        state.requests.iter().filter(|request| is_to(request, method, suffix)).cloned().collect()
+        state.requests.iter().filter(|request| wire::is_to(request, method, suffix)).cloned().collect()
     }
 
     /// Orders a fault; of several that fit a request the earliest strikes.
@@ -138,10 +139,6 @@ impl Shared {
     }
 }
 
-fn is_to(request: &Request, method: &str, suffix: &str) -> bool {
-    (method == "*" || request.method == method) && request.path.ends_with(suffix)
-}
-
 fn seen(requests: &[Request]) -> Vec<String> {
     requests.iter().map(|request| format!("{} {}", request.method, request.path)).collect()
 }
@@ -159,6 +156,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// Answers one request; an error means that the caller left, which is its right.
 fn serve(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     let request = http::read(stream)?;
+    if shared.lock().stopped {
+        return Ok(());
+    }
     let effect = || shared.api.answer(&request);
     match shared.arrive(&request) {
         Some(fault) => fault.play(stream, &request, effect, |gate| shared.pass(gate)),

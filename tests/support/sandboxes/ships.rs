@@ -79,6 +79,12 @@ impl Ships {
         self.core.with(ship, |ship| ship.user(session).workspace())
     }
 
+    /// Returns the seconds that a ship has left; nothing where it has stopped or is none.
+    pub fn seconds_left(&self, ship: &str) -> Option<i64> {
+        let (mut state, now) = (self.core.settled(), self.core.clock.now());
+        state.find(ship).filter(|ship| ship.running).map(|ship| clock::seconds(now, ship.stops))
+    }
+
     /// Waits no longer than this for a ship's answer, instead of 30 s.
     pub fn set_forward_timeout(&self, timeout: Duration) {
         self.core.lock().forward = timeout;
@@ -92,14 +98,18 @@ impl Ships {
     /// Lets a ship's time be up: it stops, and its files stay.
     pub fn expire(&self, ship: &str) {
         let users = self.core.with(ship, Ship::halt);
-        users.iter().for_each(|user| user.kill());
+        for user in &users {
+            user.kill();
+        }
         self.core.changed.notify_all();
     }
 
     /// Kills what runs in a ship, which itself still seems to run: its kernels lose their variables.
     pub fn kill_runtime(&self, ship: &str) {
         let users = self.core.with(ship, |ship| ship.users());
-        users.iter().for_each(|user| user.kill());
+        for user in &users {
+            user.kill();
+        }
     }
 
     /// Removes a ship with its files: from now on it is not found.
@@ -126,7 +136,9 @@ impl Drop for Ships {
     fn drop(&mut self) {
         self.server.stop();
         let ships = std::mem::take(&mut self.core.lock().ships);
-        ships.iter().flat_map(Ship::users).for_each(|user| user.end());
+        for user in ships.iter().flat_map(Ship::users) {
+            user.end();
+        }
         fs::remove_dir_all(&self.core.root).ok();
     }
 }
@@ -159,7 +171,9 @@ impl Core {
         let now = self.clock.now();
         let over = state.ships.iter_mut().filter(|ship| ship.running && ship.stops <= now);
         let users: Vec<Arc<Runtime>> = over.flat_map(Ship::halt).collect();
-        users.iter().for_each(|user| user.kill());
+        for user in &users {
+            user.kill();
+        }
         state
     }
 
@@ -262,7 +276,9 @@ impl Core {
         let at = state.ships.iter().position(|ship| ship.id == id)?;
         let ship = state.ships.remove(at);
         drop(state);
-        ship.users().iter().for_each(|user| user.end());
+        for user in ship.users() {
+            user.end();
+        }
         self.changed.notify_all();
         Some(())
     }

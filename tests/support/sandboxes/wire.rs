@@ -73,6 +73,15 @@ pub fn parts(path: &str) -> Vec<String> {
     path.split('/').filter(|part| !part.is_empty()).map(decode).collect()
 }
 
+/// Tells whether a request has this method and these last parts of its path; `*` is any.
+pub fn is_to(request: &Request, method: &str, suffix: &str) -> bool {
+    let (own, wanted) = (request.path.split('/').rev(), suffix.split('/').filter(|part| !part.is_empty()).rev());
+    let mut own = own.skip_while(|part| part.is_empty());
+    let mut wanted = wanted.map(|part| (part, own.next()));
+    (method == "*" || request.method == method)
+        && wanted.all(|(part, own)| own.is_some_and(|own| part == "*" || part == own))
+}
+
 /// Returns a parameter of the query.
 pub fn parameter(request: &Request, name: &str) -> Option<String> {
     let pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));

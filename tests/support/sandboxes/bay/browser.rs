@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::exec::elapsed;
 use super::history::{Record, tidy};
-use super::skills::Active;
+use super::releases::Active;
 use super::{Answer, Core, Reply, bad, not_found};
 use crate::http::Request;
 use crate::sandboxes::clock;

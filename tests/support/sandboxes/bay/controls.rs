@@ -4,9 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
+
 use super::browser::Browsed;
 use super::state::{Boot, Capabilities, Plan, Profile, Sandbox, State};
-use super::{Bay, Core};
+use super::{Bay, Core, Reply};
 use crate::sandboxes::clock::{self, Clock};
 use crate::sandboxes::server::Server;
 
@@ -61,6 +63,12 @@ impl Bay {
     /// Returns the status that a sandbox shows; nothing where it is none.
     pub fn status(&self, id: &str) -> Option<&'static str> {
         self.core.lock().sandboxes.get(id).map(|sandbox| sandbox.status(self.core.clock.now()))
+    }
+
+    /// Returns the seconds that a sandbox has left; nothing where it never expires.
+    pub fn seconds_left(&self, id: &str) -> Option<i64> {
+        let now = self.core.clock.now();
+        self.with(id, |sandbox| sandbox.expires.map(|end| clock::seconds(now, end)))
     }
 
     /// Returns the real folder behind a sandbox's `/workspace`.
@@ -126,21 +134,20 @@ impl Bay {
         self.core.collect();
     }
 
+    /// Makes an error as a Bay words it, for a [`Fault`](super::super::Fault) that answers.
+    pub fn error(status: u16, code: &str, message: &str, details: &Value) -> Reply {
+        super::error(status, code, message, details)
+    }
+
     fn with<T>(&self, id: &str, act: impl FnOnce(&mut Sandbox) -> T) -> T {
         act(self.core.lock().sandboxes.get_mut(id).expect("a sandbox of this Bay"))
     }
 }
 
+/// Makes a key: 64 hexadecimal digits behind its mark.
 fn new_key() -> String {
-    format!(
-        "sk-bay-{}{}{}{}{}{}",
-        clock::digits(),
-        clock::digits(),
-        clock::digits(),
-        clock::digits(),
-        clock::digits(),
-        &clock::digits()[..4]
-    )
+    let digits: String = std::iter::repeat_with(clock::digits).take(6).collect();
+    format!("sk-bay-{}", &digits[..64])
 }
 
 impl Deref for Bay {

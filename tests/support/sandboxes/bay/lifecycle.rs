@@ -156,8 +156,12 @@ impl Core {
             .collect();
         let expired: Vec<_> = state.sandboxes.extract_if(.., |_, sandbox| sandbox.is_expired(now)).collect();
         drop(state);
-        idle.iter().for_each(|runtime| runtime.kill());
-        expired.iter().for_each(|(_, sandbox)| sandbox.runtime.end());
+        for runtime in &idle {
+            runtime.kill();
+        }
+        for (_, sandbox) in &expired {
+            sandbox.runtime.end();
+        }
         let task = |name: &str, count: usize| json!({"task_name": name, "cleaned_count": count, "skipped_count": 0, "errors": []});
         let results = [task("idle_session", idle.len()), task("expired_sandbox", expired.len())];
         let total = idle.len() + expired.len();
@@ -168,7 +172,9 @@ impl Core {
     /// Ends everything; nothing starts any more.
     pub fn end(&self) {
         let sandboxes = std::mem::take(&mut self.lock().sandboxes);
-        sandboxes.values().for_each(|sandbox| sandbox.runtime.end());
+        for sandbox in sandboxes.values() {
+            sandbox.runtime.end();
+        }
         fs::remove_dir_all(&self.root).ok();
     }
 }

@@ -1,6 +1,6 @@
-//! The lifecycle of skills: payloads, candidates with their evaluations, and releases.
+//! The lifecycle of skills up to their releases: payloads, and candidates with their evaluations.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Answer, Core, Reply, bad, error, not_found};
 use crate::http::Request;
@@ -37,16 +37,9 @@ const STATUSES: [&str; 7] =
 /// All there is of skills, each thing with its owner.
 #[derive(Debug, Default)]
 pub struct Shelf {
-    payloads: Vec<(String, Value)>,
-    candidates: Vec<(String, Value)>,
-    releases: Vec<(String, Value)>,
-}
-
-/// The active release of a skill.
-pub struct Active {
-    pub release: String,
-    pub stage: String,
-    pub payload: Value,
+    pub payloads: Vec<(String, Value)>,
+    pub candidates: Vec<(String, Value)>,
+    pub releases: Vec<(String, Value)>,
 }
 
 impl Core {
@@ -54,12 +47,12 @@ impl Core {
         let now = clock::stamp(self.clock.now());
         let mut state = self.lock();
         match (request.method.as_str(), parts) {
-            ("POST", ["payloads"]) => state.shelf.add_payload(&shape::body(request, PAYLOAD)?, owner),
+            ("POST", ["payloads"]) => Ok(state.shelf.add_payload(&shape::body(request, PAYLOAD)?, owner)),
             ("GET", ["payloads", reference]) => state.shelf.payload(owner, reference),
             ("POST", ["candidates"]) => {
                 let body = shape::body(request, CANDIDATE)?;
                 let kinds = state.kinds(owner, &body.texts("source_execution_ids"))?;
-                state.shelf.add_candidate(&body, owner, kinds, &now)
+                Ok(state.shelf.add_candidate(&body, owner, kinds, &now))
             }
             ("GET", ["candidates"]) => state.shelf.list_candidates(request, owner),
             ("GET", ["candidates", id]) => Ok(Reply::json(200, state.shelf.candidate(owner, id)?)),
@@ -107,12 +100,12 @@ impl super::state::State {
 }
 
 impl Shelf {
-    fn add_payload(&mut self, body: &Body, owner: &str) -> Answer {
+    fn add_payload(&mut self, body: &Body, owner: &str) -> Reply {
         let (reference, kind) =
             (format!("blob:blob-{}", clock::digits()), body.text_or_none("kind").unwrap_or("generic"));
         let value = json!({"payload_ref": reference, "kind": kind, "payload": body.value("payload")});
         self.payloads.push((owner.to_owned(), value));
-        Ok(Reply::json(201, &json!({"payload_ref": reference, "kind": kind})))
+        Reply::json(201, &json!({"payload_ref": reference, "kind": kind}))
     }
 
     fn payload(&self, owner: &str, reference: &str) -> Answer {
@@ -123,7 +116,7 @@ impl Shelf {
         found.map(|payload| Reply::json(200, payload)).ok_or_else(|| not_found("Payload", reference))
     }
 
-    fn add_candidate(&mut self, body: &Body, owner: &str, skill_type: &str, now: &str) -> Answer {
+    fn add_candidate(&mut self, body: &Body, owner: &str, skill_type: &str, now: &str) -> Reply {
         let value = json!({
             "id": format!("sc-{}", clock::digits()), "skill_key": body.text("skill_key"),
             "scenario_key": body.value("scenario_key"), "payload_ref": body.value("payload_ref"),
@@ -137,10 +130,10 @@ impl Shelf {
         });
         let reply = Reply::json(201, &value);
         self.candidates.push((owner.to_owned(), value));
-        Ok(reply)
+        reply
     }
 
-    fn candidate(&mut self, owner: &str, id: &str) -> Result<&mut Value, Reply> {
+    pub fn candidate(&mut self, owner: &str, id: &str) -> Result<&mut Value, Reply> {
         find(&mut self.candidates, owner, "Candidate", id)
     }
 
@@ -149,7 +142,9 @@ impl Shelf {
         if let Some(status) = status.as_deref().filter(|status| !STATUSES.contains(status)) {
             return Err(bad(&format!("Invalid status: {status}")));
         }
-        page(request, own(&self.candidates, owner), |one| is(one, "status", &status) && is(one, "skill_key", &key))
+        page(request, own(&self.candidates, owner), |one| {
+            is(one, "status", status.as_deref()) && is(one, "skill_key", key.as_deref())
+        })
     }
 
     fn delete_candidate(&mut self, body: &Body, owner: &str, id: &str, now: &str) -> Answer {
@@ -179,98 +174,19 @@ impl Shelf {
             }),
         ))
     }
-
-    fn promote(&mut self, body: &Body, owner: &str, id: &str, now: &str) -> Answer {
-        let stage = body.text_or_none("stage").unwrap_or("canary").to_owned();
-        if !matches!(stage.as_str(), "canary" | "stable") {
-            return Err(bad(&format!("Invalid stage: {stage}")));
-        }
-        let candidate = self.candidate(owner, id)?;
-        if candidate["latest_pass"] != true {
-            let details = json!({ "candidate_id": id });
-            return Err(error(409, "conflict", "Candidate has not passed its latest evaluation", &details));
-        }
-        let key = candidate["skill_key"].clone();
-        let named = ["upgrade_of_release_id", "upgrade_reason", "change_summary"].map(|name| (name, body.value(name)));
-        let own = json!({"skill_key": key, "candidate_id": id, "stage": stage});
-        let release = self.release(owner, own, named.map(|(name, value)| (name.to_owned(), value)), now);
-        let change = json!({"status": "promoted", "promotion_release_id": release["id"], "updated_at": now});
-        put(self.candidate(owner, id)?, change);
-        Ok(Reply::json(200, &release))
-    }
-
-    /// Makes the next release of a skill, which alone is active.
-    fn release<const N: usize>(&mut self, owner: &str, own: Value, more: [(String, Value); N], now: &str) -> Value {
-        let rivals = self.releases.iter_mut().filter(|(of, one)| of == owner && one["skill_key"] == own["skill_key"]);
-        let mut version = 0;
-        for (_, rival) in rivals {
-            version = version.max(rival["version"].as_i64().unwrap_or_default());
-            rival["is_active"] = json!(false);
-        }
-        let mut release = json!({
-            "id": format!("sr-{}", clock::digits()), "skill_key": null, "candidate_id": null, "version": version + 1,
-            "stage": null, "is_active": true, "release_mode": "manual", "promoted_by": owner, "promoted_at": now,
-            "rollback_of": null, "auto_promoted_from": null, "health_window_end_at": null,
-            "upgrade_of_release_id": null, "upgrade_reason": null, "change_summary": null, "is_deleted": false,
-            "deleted_at": null, "deleted_by": null, "delete_reason": null,
-        });
-        put(&mut release, own);
-        put(&mut release, Value::Object(Map::from_iter(more)));
-        self.releases.push((owner.to_owned(), release.clone()));
-        release
-    }
-
-    fn list_releases(&self, request: &Request, owner: &str) -> Answer {
-        let (key, stage) = (wire::parameter(request, "skill_key"), wire::parameter(request, "stage"));
-        let active_only = wire::flag(request, "active_only");
-        page(request, own(&self.releases, owner), |one| {
-            is(one, "skill_key", &key) && is(one, "stage", &stage) && (!active_only || one["is_active"] == true)
-        })
-    }
-
-    fn roll_back(&mut self, owner: &str, id: &str, now: &str) -> Answer {
-        let bad = find(&mut self.releases, owner, "Release", id)?.clone();
-        let version = |one: &Value| one["version"].as_i64().unwrap_or_default();
-        let earlier = own(&self.releases, owner)
-            .filter(|one| one["skill_key"] == bad["skill_key"] && version(one) < version(&bad))
-            .max_by_key(|one| version(one));
-        let Some(earlier) = earlier else {
-            let text = "Rollback is unavailable: no previous release exists";
-            return Err(error(409, "conflict", text, &json!({ "release_id": id })));
-        };
-        let own = json!({
-            "skill_key": bad["skill_key"], "candidate_id": earlier["candidate_id"], "stage": earlier["stage"],
-        });
-        let release = self.release(owner, own, [("rollback_of".to_owned(), json!(id))], now);
-        if let Ok(candidate) = self.candidate(owner, bad["candidate_id"].as_str().unwrap_or_default()) {
-            put(candidate, json!({"status": "rolled_back", "updated_at": now}));
-        }
-        Ok(Reply::json(200, &release))
-    }
-
-    /// Returns the active release of a skill and what it holds.
-    pub fn active(&mut self, owner: &str, key: &str) -> Result<Active, Reply> {
-        let found = own(&self.releases, owner).find(|one| one["skill_key"] == key && one["is_active"] == true);
-        let release = found.ok_or_else(|| not_found("Active release", key))?.clone();
-        let text = |name: &str| release[name].as_str().unwrap_or_default().to_owned();
-        let reference = self.candidate(owner, &text("candidate_id"))?["payload_ref"].clone();
-        let payload = own(&self.payloads, owner).find(|payload| payload["payload_ref"] == reference);
-        let payload = payload.map(|payload| payload["payload"].clone()).unwrap_or_default();
-        Ok(Active { release: text("id"), stage: text("stage"), payload })
-    }
 }
 
 /// Returns what `owner` has and has not deleted.
-fn own<'a>(all: &'a [(String, Value)], owner: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
+pub fn own<'a>(all: &'a [(String, Value)], owner: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
     all.iter().filter(move |(of, one)| of == owner && one["is_deleted"] != true).map(|(_, one)| one)
 }
 
-fn find<'a>(all: &'a mut [(String, Value)], owner: &str, what: &str, id: &str) -> Result<&'a mut Value, Reply> {
+pub fn find<'a>(all: &'a mut [(String, Value)], owner: &str, what: &str, id: &str) -> Result<&'a mut Value, Reply> {
     let found = all.iter_mut().find(|(of, one)| of == owner && one["id"] == id && one["is_deleted"] != true);
     found.map(|(_, one)| one).ok_or_else(|| not_found(what, id))
 }
 
-fn put(object: &mut Value, change: Value) {
+pub fn put(object: &mut Value, change: Value) {
     if let (Some(map), Value::Object(change)) = (object.as_object_mut(), change) {
         map.extend(change);
     }
@@ -285,11 +201,11 @@ fn delete(one: &mut Value, body: &Body, owner: &str, now: &str) -> Reply {
     Reply::json(200, &reply)
 }
 
-fn is(one: &Value, name: &str, wanted: &Option<String>) -> bool {
-    wanted.as_ref().is_none_or(|wanted| one[name] == **wanted)
+pub fn is(one: &Value, name: &str, wanted: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| one[name] == wanted)
 }
 
-fn page<'a>(
+pub fn page<'a>(
     request: &Request,
     all: impl DoubleEndedIterator<Item = &'a Value>,
     fits: impl Fn(&Value) -> bool,

@@ -71,8 +71,8 @@ impl Core {
 
 fn perform(user: &Runtime, session: &str, kind: &str, payload: Value) -> Said {
     match kind {
-        "shell/exec" => shell(user, &fields(payload, SHELL)?),
-        "ipython/exec" => python(user, session, &fields(payload, PYTHON)?),
+        "shell/exec" => Ok(shell(user, &fields(payload, SHELL)?)),
+        "ipython/exec" => Ok(python(user, session, &fields(payload, PYTHON)?)),
         _ => match kind.strip_prefix("fs/") {
             Some(act) => files::perform(user, act, payload),
             None => Err((404, json!("Not Found"))),
@@ -91,26 +91,26 @@ fn span(body: &Body) -> Duration {
     Duration::from_secs(body.whole("timeout").and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(30))
 }
 
-fn shell(user: &Runtime, body: &Body) -> Said {
+fn shell(user: &Runtime, body: &Body) -> Value {
     let folder = match cwd(user, body.text_or_none("cwd")) {
         Ok(folder) => folder,
         Err((status, detail)) => {
             let error = format!("{status}: {}", detail.as_str().unwrap_or_default());
-            return Ok(outcome(false, Some(-1), ["", ""], None, Some(&error)));
+            return outcome(false, Some(-1), ["", ""], None, Some(&error));
         }
     };
     // The environment of the payload gets lost on the way to the user's own shell.
     if body.flag("background", false) {
-        return Ok(match user.background(body.text("command"), &folder) {
+        return match user.background(body.text("command"), &folder) {
             Ok(pid) => outcome(true, None, ["", ""], Some(pid), None),
             Err(error) => outcome(false, Some(-1), ["", ""], None, Some(&error.to_string())),
-        });
+        };
     }
     let unlimited = body.value("timeout").is_null() && body.has("timeout");
     let ended = user.shell(body.text("command"), &folder, (!unlimited).then(|| span(body)));
     let error = ended.timed_out.then_some("Command timed out");
     let said = [ended.stdout.trim(), ended.stderr.trim()];
-    Ok(outcome(ended.code == 0, Some(ended.code), said, None, error))
+    outcome(ended.code == 0, Some(ended.code), said, None, error)
 }
 
 fn outcome(success: bool, code: Option<i32>, said: [&str; 2], pid: Option<u32>, error: Option<&str>) -> Value {
@@ -124,19 +124,19 @@ fn cwd(user: &Runtime, asked: Option<&str>) -> Result<PathBuf, (u16, Value)> {
     if folder.is_dir() { Ok(folder) } else { Err((404, json!("Working directory not found"))) }
 }
 
-fn python(user: &Runtime, session: &str, body: &Body) -> Said {
+fn python(user: &Runtime, session: &str, body: &Body) -> Value {
     let cell = user.python(session, body.text("code"), span(body));
     let Some(cell) = cell else {
         let output = json!({"text": "", "images": []});
         let error = "Code execution timed out";
-        return Ok(json!({
+        return json!({
             "success": false, "execution_count": null, "output": output, "error": error, "kernel_id": session,
-        }));
+        });
     };
-    Ok(json!({
+    json!({
         "success": cell.error.is_none(), "execution_count": cell.number,
         "output": {"text": cell.text, "images": cell.images}, "error": cell.error, "kernel_id": session,
-    }))
+    })
 }
 
 /// Makes Bay's answer to what failed in a ship's files: its status is guessed from the words.

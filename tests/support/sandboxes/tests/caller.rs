@@ -44,8 +44,9 @@ impl Caller {
     /// Sends a request and leaves the answer to be read.
     pub fn send(&self, method: &str, path: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("a live fake");
-        let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<Vec<_>>();
+        let (headers, length) = (headers.concat(), body.len());
+        let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n");
         stream.write_all(&[head.as_bytes(), body].concat()).expect("a request sent");
         stream
     }
