@@ -101,7 +101,7 @@ fn a_shell_really_runs() {
     let detached = run(&json!({"command": "sleep 1000", "background": true}));
     assert!(detached["pid"].is_number() && detached["return_code"].is_null(), "{detached}");
     let folder = ships.folder(&id, "abcdefgh1");
-    assert_eq!(processes::of(&folder).len(), 1);
+    assert!(processes::of(&folder).iter().any(|process| detached["pid"] == process.pid));
     drop(ships);
     assert!(processes::of(&folder).is_empty());
 }
