@@ -6,9 +6,11 @@
 pub mod client;
 pub mod ctl;
 pub mod daemon;
+pub mod http;
 pub mod model_server;
 pub mod processes;
 pub mod programs;
 pub mod random;
+pub mod sandboxes;
 pub mod transcript;
 pub mod wait;
