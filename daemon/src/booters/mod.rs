@@ -1,7 +1,8 @@
 //! Booters: how a session gets a computer, one kind a file.
 //!
 //! A [`Booter`] brings its tools, declares what it will offer before anything runs, makes a computer, and gives it back.
-//! A kind is one file here and one line in [`all`]; `README.md` beside this file says how one is written.
+//! A kind is one file here and one line in [`all`].
+#![doc = include_str!("README.md")]
 
 pub mod boxlite;
 pub mod local;
