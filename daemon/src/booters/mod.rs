@@ -5,10 +5,12 @@
 #![doc = include_str!("README.md")]
 
 pub mod boxlite;
+pub mod jobs;
 pub mod local;
 pub mod none;
 pub mod shipyard;
 pub mod shipyard_neo;
+pub mod skill_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
