@@ -23,7 +23,7 @@ use crate::model::{Answer, ProviderError};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::skills::offer::Offer;
 use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
-use crate::store::{Change, Commit, Receipt, StoreError};
+use crate::store::{Change, Commit, Key, Receipt, StoreError};
 use crate::tools::set::ToolSet;
 use crate::tools::{ToolFault, ToolOutcome};
 
@@ -46,6 +46,8 @@ pub enum Command {
     Boot(Reply<Session>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
+    /// Hear of children that have ended.
+    Children,
     /// Go on with what the store holds.
     Wake,
 }
@@ -64,6 +66,8 @@ pub(super) struct OpenCall {
     pub call: ToolCall,
     pub result: Option<CallResult>,
     pub stop: Option<CancellationToken>,
+    /// A record that goes with its result.
+    pub settles: Option<Key>,
 }
 
 /// A reply on its way into the transcript.
@@ -162,6 +166,8 @@ impl Actor {
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
         self.answer_close().await?;
+        self.hear_children().await?;
+        self.tell_parent();
         let (stopping, cutting) = (self.deps.shutdown.stopping().clone(), self.deps.shutdown.cutting().clone());
         let (mut suspended, mut cut) = (false, false);
         loop {

@@ -80,7 +80,11 @@ impl Actor {
             cut: answer.finish == Finish::Length,
             over_budget: self.over_budget_with(&answer.usage),
         };
-        self.open = answer.calls.iter().map(|call| OpenCall { call: call.clone(), result: None, stop: None }).collect();
+        self.open = answer
+            .calls
+            .iter()
+            .map(|call| OpenCall { call: call.clone(), result: None, stop: None, settles: None })
+            .collect();
         self.reply = Some(KeptReply { answer, partial: false });
         self.feed(Input::Replied(reply)).await
     }
