@@ -69,6 +69,7 @@ impl Serve for BooterList {
                     tools: None,
                     enable_exec: agent.enable_exec,
                     enable_followup: agent.enable_followup,
+                    delegate_barred: None,
                     skills_offered: false,
                 };
                 let offered = set::ToolSet::assemble(&deps.tools, machine, choice).wire();

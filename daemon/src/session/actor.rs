@@ -24,7 +24,7 @@ use crate::model::{Answer, ProviderError};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::skills::offer::Offer;
 use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
-use crate::store::{Change, Commit, Receipt, StoreError};
+use crate::store::{Change, Commit, Key, Receipt, StoreError};
 use crate::tools::set::ToolSet;
 use crate::tools::{ToolFault, ToolOutcome};
 
@@ -49,6 +49,8 @@ pub enum Command {
     Lend(bool, Reply<Attached>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
+    /// Hear of children that have ended.
+    Children,
     /// Go on with what the store holds.
     Wake,
 }
@@ -69,6 +71,8 @@ pub(super) struct OpenCall {
     pub stop: Option<CancellationToken>,
     /// Whether it was made once more because the computer was gone.
     pub again: bool,
+    /// A record that goes with its result.
+    pub settles: Option<Key>,
 }
 
 /// A reply on its way into the transcript.
@@ -180,6 +184,8 @@ impl Actor {
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
         self.answer_close().await?;
+        self.hear_children().await?;
+        self.tell_parent();
         let (stopping, cutting) = (self.deps.shutdown.stopping().clone(), self.deps.shutdown.cutting().clone());
         let (mut suspended, mut cut) = (false, false);
         loop {

@@ -19,12 +19,12 @@ impl Actor {
             Effect::Start(call) => self.start_call(call),
             Effect::StopCall(call) => self.stop_call(call),
             Effect::StopModel => self.stop_model(),
+            Effect::Ended(call, _) => self.look_for_children(call),
             Effect::Finish(..) => return self.tell_ends().await,
             Effect::TurnBegin
             | Effect::Open
             | Effect::Inject(_)
             | Effect::KeepReply
-            | Effect::Ended(..)
             | Effect::KeepResult(_)
             | Effect::Settle(..)
             | Effect::TurnEnd
@@ -75,6 +75,7 @@ impl Actor {
                 self.watch = None;
             }
             self.end_processes(&task).await;
+            self.tell_kin(&task);
             for reply in self.end_replies.remove(&task.id).unwrap_or_default() {
                 drop(reply.send(Ok(task.clone())));
             }

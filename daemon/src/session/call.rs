@@ -55,6 +55,7 @@ impl Actor {
             spill: self.deps.spill(&self.record.session.id),
             time_zone: self.deps.config.daemon.time_zone.clone(),
             later: self.deps.later.get().and_then(std::sync::Weak::upgrade),
+            delegator: Some(Arc::new(self.registry.clone())),
             cancel: stop,
         };
         let (news, generation) = (self.news.clone(), self.generation);
@@ -108,6 +109,10 @@ impl Actor {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
             Ok(ToolOutcome::Failed(text)) => (text, false, false),
             Ok(ToolOutcome::Stopped(text)) => (text, false, true),
+            Ok(ToolOutcome::Settles(key, outcome)) => {
+                open.settles = Some(key);
+                return Box::pin(self.call_ended(at, Ok(*outcome))).await;
+            }
             Err(fault) => {
                 let text = fault.to_string();
                 self.failure = Some(TaskError { kind: "booter".into(), message: text.clone() });

@@ -10,6 +10,7 @@ pub mod admission;
 mod batch;
 mod boot;
 mod call;
+mod children;
 pub mod computer;
 pub mod deps;
 pub mod event_log;

@@ -54,11 +54,13 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
     let machine = Machine { kind: &session.booter, booted, capabilities: &capabilities, fixed, lacking: &lacking };
     let gone = deps.agent_is_gone(&session.agent);
+    let barred = super::children::barred(deps, record);
     let choice = Choice {
         mode: session.tool_mode,
         tools: if gone { Some(&[]) } else { session.tools.as_deref() },
         enable_exec: agent.enable_exec,
         enable_followup: agent.enable_followup,
+        delegate_barred: barred.as_deref(),
         skills_offered: !skills.is_empty(),
     };
     ToolSet::assemble(&deps.tools, machine, choice)

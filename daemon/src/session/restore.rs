@@ -90,7 +90,8 @@ fn close_open_calls(
         let key = Key::call(session, place);
         let started = deps.store.get::<CallRecord>(&key)?.filter(|record| record.id == call.id);
         let id = MessageId::from_ulid(&deps.clock.ulid());
-        let message = closing(id, &reply, call, started, deps.clock.now());
+        let mut message = closing(id, &reply, call, started, deps.clock.now());
+        super::children::reword(deps, session, &mut message);
         changes.push(Change::Delete(key));
         changes.push(Change::Message(session.clone(), Box::new(message.clone())));
         transcript.push(message);

@@ -80,7 +80,8 @@ impl Actor {
             cut: answer.finish == Finish::Length,
             over_budget: self.over_budget_with(&answer.usage),
         };
-        let open = |call: &ToolCall| OpenCall { call: call.clone(), result: None, stop: None, again: false };
+        let open =
+            |call: &ToolCall| OpenCall { call: call.clone(), result: None, stop: None, again: false, settles: None };
         self.open = answer.calls.iter().map(open).collect();
         self.reply = Some(KeptReply { answer, partial: false });
         self.feed(Input::Replied(reply)).await

@@ -49,6 +49,10 @@ impl Key {
     pub fn computer(session: &SessionId, key: &str) -> Self {
         Self(join(b'b', &[session.0.as_bytes(), key.as_bytes()]))
     }
+    /// What a session has delegated to a child and not heard of yet.
+    pub fn child(parent: &SessionId, child: &SessionId) -> Self {
+        Self(join(b'd', &[parent.0.as_bytes(), child.0.as_bytes()]))
+    }
     /// How far the steering file of a workspace has been taken.
     pub fn position(workspace: &str) -> Self {
         Self(join(b'p', &[workspace.as_bytes()]))
@@ -86,7 +90,7 @@ impl Key {
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }
-    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b` of a session, `r`, `v` of a follow-up.
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d` of a session, `r`, `v` of a follow-up.
     pub fn below(kind: u8, owner: &str) -> Self {
         Self(join(kind, &[owner.as_bytes(), b""]))
     }

@@ -123,6 +123,24 @@ pub struct SteeringRecord {
     pub at: Timestamp,
 }
 
+/// A session that a task delegated to, until what came of that is recorded with its parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildRecord {
+    /// It.
+    pub session: SessionId,
+    /// Its task.
+    pub task: TaskId,
+    /// The task that delegated.
+    pub parent_task: TaskId,
+    /// The call that did.
+    pub call: String,
+    /// Whether that call waits for the end.
+    pub wait: bool,
+    /// Whether it was told to end because what it works for has ended.
+    #[serde(default)]
+    pub stopped: bool,
+}
+
 /// A call that has started and is not closed in the transcript yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {

@@ -58,6 +58,7 @@ impl Fixture {
             spill: folder.path().join("spill"),
             time_zone: "UTC".into(),
             later: None,
+            delegator: None,
             cancel: CancellationToken::new(),
         };
         Self { folder, context }

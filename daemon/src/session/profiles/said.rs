@@ -64,6 +64,7 @@ pub(super) fn agent(said: &AgentCreateParams) -> AgentConfig {
         model: said.model.clone(),
         system_prompt: said.system_prompt.clone().unwrap_or(usual.system_prompt),
         booter: said.booter.clone().map_or(usual.booter, kind),
+        names_booter: said.booter.is_some(),
         level: said.level.unwrap_or(usual.level),
         tool_mode: said.tool_mode.unwrap_or(usual.tool_mode),
         tools: said.tools.clone(),
