@@ -4,10 +4,12 @@
 //! A kind is one file here and one line in [`all`]; `README.md` beside this file says how one is written.
 
 pub mod boxlite;
+pub mod jobs;
 pub mod local;
 pub mod none;
 pub mod shipyard;
 pub mod shipyard_neo;
+pub mod skill_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
