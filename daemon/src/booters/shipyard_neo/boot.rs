@@ -56,8 +56,12 @@ pub async fn make(bay: &Bay, config: &NeoConfig, key: &str) -> Result<String, Sa
 }
 
 fn id(made: &Value) -> Result<String, Fault> {
-    let id = made.get("id").and_then(Value::as_str).filter(|id| step(id).is_ok_and(|step| step == *id));
+    let id = made.get("id").and_then(Value::as_str).filter(|id| is_id(id));
     id.map(str::to_owned).ok_or_else(|| Fault::plain("the server made a sandbox and did not say which"))
+}
+
+fn is_id(text: &str) -> bool {
+    step(text).is_ok_and(|step| step == text)
 }
 
 /// Returns the profile to use, and behind it those that may have been used before.
@@ -77,6 +81,9 @@ async fn profiles(bay: &Bay) -> Result<Vec<String>, Fault> {
 
 /// Waits until the sandbox serves, and returns what Bay tells of it.
 pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
+    if !is_id(id) {
+        return Err(lost("its id is not on record"));
+    }
     let (end, mut pause, mut looks) = (Instant::now() + READY, FIRST_LOOK, 0);
     loop {
         let sandbox = look(bay, id).await?;
@@ -122,7 +129,9 @@ pub fn stop(id: &str) -> Ask {
 
 /// Deletes the sandbox; one that is gone is deleted.
 pub async fn delete(bay: &Bay, id: &str) -> Result<(), SandboxError> {
-    let id = step(id).map_err(no_boot)?;
+    if !is_id(id) {
+        return Ok(());
+    }
     match bay.call(&Ask::new(Method::DELETE, format!("sandboxes/{id}"))).await {
         Ok(_) => Ok(()),
         Err(fault) if fault.is_not_found() => Ok(()),

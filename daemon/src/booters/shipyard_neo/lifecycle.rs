@@ -121,6 +121,10 @@ struct ReleaseId {
 
 /// Returns those up to promotion, in order.
 pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
+    [executions(), payloads(), candidates()].concat()
+}
+
+fn executions() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(BayTool::new(
             "get_execution_history",
@@ -147,6 +151,11 @@ pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
                 Ok(Ask::new(Method::PATCH, path).json(&given(body.map(|(name, text)| (name, text.map(Value::from))))))
             },
         )),
+    ]
+}
+
+fn payloads() -> Vec<Arc<dyn Tool>> {
+    vec![
         Arc::new(BayTool::new(
             "create_skill_payload",
             "Stores the content of a skill; returns its payload_ref. A stored payload never changes.",
@@ -159,6 +168,11 @@ pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
         Arc::new(BayTool::new("get_skill_payload", "Returns a stored payload.", true, |_, args: PayloadRef| {
             Ok(Ask::get(format!("{PAYLOADS}/{}", step(&args.payload_ref)?)))
         })),
+    ]
+}
+
+fn candidates() -> Vec<Arc<dyn Tool>> {
+    vec![
         Arc::new(BayTool::new(
             "create_skill_candidate",
             "Puts a payload and the executions that show it together as a candidate for a skill.",
