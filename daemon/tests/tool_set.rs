@@ -19,8 +19,14 @@ use nanod::tools::registry;
 use nanod::tools::set::{Choice, Machine, ToolSet, unknown_names};
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
-const PLAIN: Choice<'_> =
-    Choice { mode: ToolMode::Core, tools: None, enable_exec: true, enable_followup: false, skills_offered: false };
+const PLAIN: Choice<'_> = Choice {
+    mode: ToolMode::Core,
+    tools: None,
+    enable_exec: true,
+    enable_followup: false,
+    delegate_barred: None,
+    skills_offered: false,
+};
 
 struct Fake(ToolSpec);
 

@@ -1,13 +1,16 @@
 //! Booters: how a session gets a computer, one kind a file.
 //!
 //! A [`Booter`] brings its tools, declares what it will offer before anything runs, makes a computer, and gives it back.
-//! A kind is one file here and one line in [`all`]; `README.md` beside this file says how one is written.
+//! A kind is one file here and one line in [`all`].
+#![doc = include_str!("README.md")]
 
 pub mod boxlite;
+pub mod jobs;
 pub mod local;
 pub mod none;
 pub mod shipyard;
 pub mod shipyard_neo;
+pub mod skill_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

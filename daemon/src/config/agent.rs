@@ -22,7 +22,9 @@ pub fn agent(section: &Section<'_>) -> AgentConfig {
         ..AgentConfig::default()
     };
     set(&mut agent.system_prompt, section.text("system_prompt"));
-    set(&mut agent.booter, booter(section));
+    let booter = booter(section);
+    agent.names_booter = booter.is_some();
+    set(&mut agent.booter, booter);
     set(&mut agent.level, section.word("level"));
     set(&mut agent.tool_mode, section.word("tool_mode"));
     set(&mut agent.max_turns, section.count("max_turns", 1..1 + u64::from(u32::MAX)).and_then(|n| n.try_into().ok()));

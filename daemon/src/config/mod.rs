@@ -167,6 +167,8 @@ pub struct AgentConfig {
     pub system_prompt: String,
     /// The kind of computer.
     pub booter: String,
+    /// Whether the profile itself says so.
+    pub names_booter: bool,
     /// How far local tools reach.
     pub level: Level,
     /// The named set of tools.
@@ -257,6 +259,7 @@ impl Default for AgentConfig {
             model: None,
             system_prompt: PERSONA.to_owned(),
             booter: "local".to_owned(),
+            names_booter: false,
             level: Level::WorkspaceWrite,
             tool_mode: ToolMode::Core,
             tools: None,

@@ -67,7 +67,13 @@ impl Actor {
         changes.push(self.task_event(kind, task, json!({"turn": turn})));
     }
 
-    fn add_message(&mut self, role: Role, content: String, with: impl FnOnce(&mut Message), changes: &mut Vec<Change>) {
+    pub(super) fn add_message(
+        &mut self,
+        role: Role,
+        content: String,
+        with: impl FnOnce(&mut Message),
+        changes: &mut Vec<Change>,
+    ) {
         let Some(task) = self.turn_task.clone() else { return };
         let id = MessageId::from_ulid(&self.deps.clock.ulid());
         let mut message = Message::text(id, task, role, content, self.deps.clock.now());
@@ -147,6 +153,7 @@ impl Actor {
         }
         let record = CallRecord { id: open.call.id.clone(), result: Some(result.clone()) };
         changes.push(Change::put(Key::call(&self.record.session.id, at), &record));
+        changes.extend(open.settles.take().map(Change::Delete));
         let Some(task) = self.turn_task.clone() else { return };
         changes.push(self.task_event(EventType::ToolFinished, &task, data));
     }
@@ -190,6 +197,7 @@ impl Actor {
         changes.push(Change::Delete(Key::open_task(&self.record.session.id, id)));
         let data = json!({"task": record.task});
         changes.push(self.task_event(EventType::TaskFinished, id, data));
+        self.stop_children(&record.task, changes);
         self.ended.push(record.task);
         if self.turn_task.as_ref() == Some(id) {
             self.turn_task = None;

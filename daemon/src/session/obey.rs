@@ -42,7 +42,12 @@ impl Actor {
                 self.boot_for(reply);
                 Ok(())
             }
+            Command::Lend(doubt, reply) => {
+                self.lend(doubt, reply);
+                Ok(())
+            }
             Command::Close(reply) => self.close(reply).await,
+            Command::Children => self.hear_children().await,
             Command::Wake => Ok(()),
         }
     }
@@ -72,7 +77,7 @@ impl Actor {
         }
     }
 
-    async fn submit(&mut self, submission: Submission) -> Result<(Task, Option<Input>), Refusal> {
+    pub(super) async fn submit(&mut self, submission: Submission) -> Result<(Task, Option<Input>), Refusal> {
         admission::may_queue(&self.record.session, self.machine.queue().count())?;
         let agent = self.agent();
         let (record, extra) = admission::task_record(submission, &self.record.session, self.deps.clock.now());
@@ -99,7 +104,7 @@ impl Actor {
         }
         let task = self.machine.current().or_else(|| self.machine.queue().next()).cloned();
         let Some(task) = task else { return self.steer_as_task(request).await };
-        let place = self.steering.last().map_or(self.deps.clock.now().0.cast_unsigned(), |last| last.place + 1);
+        let place = self.next_place();
         let delivery = request.delivery;
         let accepted_as = match delivery {
             Delivery::Note => AcceptedAs::Note,
@@ -114,6 +119,11 @@ impl Actor {
         self.commit(changes).await?;
         self.steering.push(record);
         Ok((answer, Some(Input::Steer(steer))))
+    }
+
+    /// Returns where the next steering message lies.
+    pub(super) fn next_place(&self) -> u64 {
+        self.steering.last().map_or(self.deps.clock.now().0.cast_unsigned(), |last| last.place + 1)
     }
 
     async fn steer_as_task(&mut self, request: SteerRequest) -> Result<(Steered, Option<Input>), Refusal> {
@@ -164,6 +174,9 @@ impl Actor {
             self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
+        if let Some(stop) = &self.boot_stop {
+            stop.cancel();
+        }
         self.feed(Input::Close).await?;
         self.answer_close().await
     }
@@ -172,6 +185,9 @@ impl Actor {
     pub(super) async fn answer_close(&mut self) -> Result<(), StoreError> {
         if !self.machine.is_idle() || self.booting {
             return Ok(());
+        }
+        if self.record.session.state == SessionState::Closed {
+            self.free_computer().await?;
         }
         if std::mem::take(&mut self.record.closing) {
             let closed = self.draft(EventType::SessionClosed, json!({"session": self.record.session}));

@@ -65,7 +65,7 @@ fn invalid(why: String) -> RpcError {
 }
 
 /// Makes the record; `lone`: for one task, so its computer is given back when that has ended.
-fn new_record(
+pub(super) fn new_record(
     deps: &Deps,
     uid: u32,
     id: SessionId,

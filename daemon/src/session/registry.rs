@@ -3,6 +3,8 @@
 //! Its map is the only lock that sessions share. An actor is started by the first command for it and retires when it
 //! has nothing to do, so ten thousand sleeping sessions cost an index entry each.
 
+mod family;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +29,7 @@ struct Entry {
     owner: u32,
     /// Its profile, while it is open.
     agent: Option<String>,
+    parent: Option<SessionId>,
     inbox: Option<mpsc::Sender<Command>>,
 }
 
@@ -72,12 +75,14 @@ impl Registry {
         for id in ids {
             let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id)).ok().flatten();
             let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
-            let work = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
+            let has = |kind: &u8| self.deps.store.ids_backwards(&Key::below(*kind, &id.0), None).next().is_some();
+            let work = b"od".iter().any(has);
             if work || record.is_some_and(|record| busy(record.session.state) || record.closing) {
                 // An actor that cannot start has said so in the log; the others go on.
                 drop(self.send(&id, Command::Wake).await);
             }
         }
+        self.close_orphans().await;
     }
 
     /// Tells whether `uid` may see everybody's sessions and end the daemon.
@@ -135,7 +140,7 @@ impl Registry {
             index.names.insert(name.clone(), session.id.clone());
         }
         let skills = super::skills::offer(&self.deps, &record.session).await;
-        drop(super::boot::refresh_tools(&self.deps, &mut record, &skills));
+        drop(super::offered::refresh_tools(&self.deps, &mut record, &skills));
         let session = &record.session;
         let data = json!({"session": session});
         let created = crate::store::record::Draft {
@@ -159,7 +164,7 @@ impl Registry {
         let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
-        changes.extend(b"muowc".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
+        changes.extend(b"muowcd".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.push(Change::Delete(Key::session(id)));
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
@@ -277,7 +282,8 @@ impl Registry {
             index.names.insert(name.clone(), session.id.clone());
         }
         let agent = open.then(|| session.agent.clone());
-        index.sessions.insert(session.id.clone(), Entry { owner: session.owner, agent, inbox: None });
+        let (owner, parent) = (session.owner, session.parent.clone());
+        index.sessions.insert(session.id.clone(), Entry { owner, agent, parent, inbox: None });
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

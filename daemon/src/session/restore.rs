@@ -39,7 +39,7 @@ pub(super) async fn restore(
     let mut transcript = deps.store.all_messages(id)?;
     let mut changes = Vec::new();
     let skills = super::skills::offer(deps, &record.session).await;
-    changes.extend(super::boot::refresh_tools(deps, &mut record, &skills).map(|data| {
+    changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
     }));
     close_open_calls(deps, id, &mut transcript, &mut changes)?;
@@ -90,7 +90,8 @@ fn close_open_calls(
         let key = Key::call(session, place);
         let started = deps.store.get::<CallRecord>(&key)?.filter(|record| record.id == call.id);
         let id = MessageId::from_ulid(&deps.clock.ulid());
-        let message = closing(id, &reply, call, started, deps.clock.now());
+        let mut message = closing(id, &reply, call, started, deps.clock.now());
+        super::children::reword(deps, session, &mut message);
         changes.push(Change::Delete(key));
         changes.push(Change::Message(session.clone(), Box::new(message.clone())));
         transcript.push(message);

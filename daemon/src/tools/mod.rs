@@ -1,6 +1,7 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
 pub mod datetime;
+pub mod delegate;
 pub mod download_file;
 pub mod edit_file;
 pub mod exec;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::skills::offer::Offer;
+use crate::store::Key;
 
 /// What is fixed about a tool.
 #[derive(Debug, Clone)]
@@ -72,6 +74,8 @@ pub struct ToolContext {
     pub skills: Arc<Offer>,
     /// The session's computer; present for every tool that requires a capability.
     pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Why it could not be had, when that was last tried.
+    pub unbootable: Option<String>,
     /// How long a command may take that asks for nothing.
     pub exec_timeout: Duration,
     /// How long a command may ask for.
@@ -82,6 +86,8 @@ pub struct ToolContext {
     pub time_zone: String,
     /// What makes follow-ups.
     pub later: Option<Arc<dyn schedule_followup::Later>>,
+    /// What has work done by other sessions.
+    pub delegator: Option<Arc<dyn delegate::Delegator>>,
     /// Fires when the call should end.
     pub cancel: CancellationToken,
 }
@@ -95,6 +101,8 @@ pub enum ToolOutcome {
     Failed(String),
     /// It was stopped by the cancel token or its time limit; what there was so far.
     Stopped(String),
+    /// One of the others, and a record that goes in the commit that has it.
+    Settles(Key, Box<ToolOutcome>),
 }
 
 /// What ends the task.

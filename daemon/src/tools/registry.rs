@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use super::{
-    Tool, datetime, download_file, edit_file, exec, grep, list_dir, load_skill, python, read_file, schedule_followup,
-    search, upload_file, write_file,
+    Tool, datetime, delegate, download_file, edit_file, exec, grep, list_dir, load_skill, python, read_file,
+    schedule_followup, search, upload_file, write_file,
 };
 
 /// Returns those that need no computer; [`super::set::ToolSet`] picks and orders.
 pub fn core() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(load_skill::tool()), Arc::new(datetime::tool()), Arc::new(schedule_followup::tool())]
+    vec![
+        Arc::new(load_skill::tool()),
+        Arc::new(datetime::tool()),
+        Arc::new(delegate::tool()),
+        Arc::new(schedule_followup::tool()),
+    ]
 }
 
 /// Returns those for a computer that shares the host's files.
@@ -72,6 +77,7 @@ mod tests {
         let expected = [
             "load_skill: name",
             "datetime: zone",
+            "delegate: content, agent, tools, wait",
             "schedule_followup: content, trigger",
             "read_file: path, offset, limit",
             "write_file: path, content",

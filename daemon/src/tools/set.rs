@@ -45,6 +45,8 @@ pub struct Choice<'a> {
     pub enable_exec: bool,
     /// Whether follow-ups may be scheduled.
     pub enable_followup: bool,
+    /// Why no work can be delegated, if so.
+    pub delegate_barred: Option<&'a str>,
     /// Whether there is a skill to load.
     pub skills_offered: bool,
 }
@@ -208,6 +210,7 @@ fn unchosen(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
 fn disabled(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
     match spec.name {
         name if EXEC.contains(&name) && !choice.enable_exec => Some("enable_exec is off".into()),
+        "delegate" => choice.delegate_barred.map(str::to_owned),
         "schedule_followup" if !choice.enable_followup => Some("enable_followup is off".into()),
         _ => None,
     }

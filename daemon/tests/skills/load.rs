@@ -22,7 +22,7 @@ async fn load(context: &ToolContext, name: &str) -> Result<String, String> {
     match tool().call(context, arguments.as_object().unwrap().clone()).await.unwrap() {
         ToolOutcome::Done(text) => Ok(text),
         ToolOutcome::Failed(why) => Err(why),
-        ToolOutcome::Stopped(why) => panic!("{why:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -52,11 +52,13 @@ impl Fixture {
             workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
             skills: Arc::default(),
             sandbox,
+            unbootable: None,
             exec_timeout: Duration::from_mins(1),
             exec_timeout_max: Duration::from_mins(10),
             spill: folder.path().join("spill"),
             time_zone: "UTC".into(),
             later: None,
+            delegator: None,
             cancel: CancellationToken::new(),
         };
         Self { folder, context }

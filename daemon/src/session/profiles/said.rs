@@ -40,7 +40,13 @@ pub fn check_tools(all: &[Arc<dyn Tool>], agent: &AgentConfig) -> Result<(), Str
 
 /// Returns what is said of a tool that there is not.
 pub fn no_such_tool(all: &[Arc<dyn Tool>], name: &str) -> String {
-    let names: Vec<&str> = all.iter().map(|tool| tool.spec().name).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for tool in all.iter().map(|tool| tool.spec().name) {
+        // Several kinds of computer have one of the same name.
+        if !names.contains(&tool) {
+            names.push(tool);
+        }
+    }
     format!("unknown tool `{}`; there is {}", name.escape_debug(), names.join(", "))
 }
 
@@ -58,6 +64,7 @@ pub(super) fn agent(said: &AgentCreateParams) -> AgentConfig {
         model: said.model.clone(),
         system_prompt: said.system_prompt.clone().unwrap_or(usual.system_prompt),
         booter: said.booter.clone().map_or(usual.booter, kind),
+        names_booter: said.booter.is_some(),
         level: said.level.unwrap_or(usual.level),
         tool_mode: said.tool_mode.unwrap_or(usual.tool_mode),
         tools: said.tools.clone(),

@@ -1,0 +1,134 @@
+//! Opening a child: what it has from its parent, from a profile, and from the order.
+
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::session::{CreateParams, Session, SessionState};
+use nano_protocol::task::{Limits, Origin};
+
+use super::barred;
+use crate::config::AgentConfig;
+use crate::session::actor::Command;
+use crate::session::admission::{self, Submission};
+use crate::session::deps::Deps;
+use crate::session::opening::{known, new_record};
+use crate::session::reading;
+use crate::session::registry::Registry;
+use crate::store::record::{ChildRecord, SessionRecord};
+use crate::store::{Change, Key};
+use crate::tools::ToolContext;
+use crate::tools::delegate::Order;
+
+/// Opens a child with its task: both are there with the parent's record of them, or nothing is.
+pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Order) -> Result<ChildRecord, RpcError> {
+    let deps = registry.deps();
+    admission::content_fits(&order.content)?;
+    registry.is_open()?;
+    let parent = reading::record(deps, &context.session)?;
+    if let Some(why) = barred(deps, &parent) {
+        return Err(RpcError::new(ErrorKind::Limit, why));
+    }
+    let profile_stays = deps.profiles.hold().await;
+    let id = SessionId::from_ulid(&deps.clock.ulid());
+    let record = record(deps, &parent, id.clone(), &order)?;
+    let task = TaskId::from_ulid(&deps.clock.ulid());
+    let child = ChildRecord {
+        session: id.clone(),
+        task: task.clone(),
+        parent_task: context.task.clone(),
+        call: context.call.clone(),
+        wait: order.wait.unwrap_or(true),
+        stopped: false,
+    };
+    let submission = first_task(task, &parent.session.id, order.content);
+    let (task, _) = admission::task_record(submission, &record.session, record.session.created_at);
+    let known = Change::put(Key::child(&parent.session.id, &id), &child);
+    registry.create(record, vec![Change::Queued(Box::new(task)), known]).await?;
+    drop(profile_stays);
+    // It is on record: a daemon that goes down now leaves it to the next one.
+    if let Err(error) = registry.send(&id, Command::Wake).await {
+        tracing::info!(session = %id, %error, "its task waits for the next start");
+    }
+    Ok(child)
+}
+
+fn first_task(id: TaskId, parent: &SessionId, content: String) -> Submission {
+    Submission {
+        id,
+        origin: Origin::Subagent,
+        source: Some(format!("session {parent}")),
+        content,
+        metadata: nano_protocol::Object::new(),
+        limits: Limits::default(),
+        keyed: None,
+        with: Vec::new(),
+        made_by: None,
+    }
+}
+
+/// Makes the child's record: as its parent, or as a profile that was named; on the parent's computer, unless that
+/// profile names another kind; never at a weaker level.
+fn record(deps: &Deps, parent: &SessionRecord, id: SessionId, order: &Order) -> Result<SessionRecord, RpcError> {
+    let above = &parent.session;
+    let named = order.agent.as_ref().map(|name| {
+        let found = deps.profiles.get(name).map(|profile| profile.agent);
+        known(found, "agent", name, deps.profiles.names().iter().map(String::as_str))
+    });
+    let made = Made::from(above, named.transpose()?);
+    let (tool_mode, skills) = (made.tool_mode, made.skills);
+    let params = CreateParams {
+        agent: Some(order.agent.clone().unwrap_or_else(|| above.agent.clone())),
+        model: made.model.filter(|model| !model.is_empty()),
+        booter: Some(made.booter),
+        level: Some(made.level),
+        tools: order.tools.clone(),
+        ..CreateParams::default()
+    };
+    let mut record = new_record(deps, above.owner, id, params, false)?;
+    let session = Session {
+        workspace: above.workspace.clone(),
+        parent: Some(above.id.clone()),
+        state: SessionState::Running,
+        tools: order.tools.clone().or(made.tools),
+        tool_mode,
+        skills,
+        ..record.session
+    };
+    // A computer that works at another level is another one, where levels mean something.
+    let remote = deps.booter(&session.booter).is_some_and(|booter| booter.is_remote());
+    record.shares = session.booter == above.booter && (remote || session.level == above.level);
+    record.ephemeral = !record.shares;
+    record.depth = parent.depth + 1;
+    Ok(SessionRecord { session, ..record })
+}
+
+/// What a child gets, before its order says otherwise.
+#[derive(Debug, PartialEq, Eq)]
+struct Made {
+    model: Option<String>,
+    booter: String,
+    level: nano_protocol::session::Level,
+    tool_mode: nano_protocol::session::ToolMode,
+    tools: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+}
+
+impl Made {
+    fn from(above: &Session, named: Option<AgentConfig>) -> Self {
+        let (model, booter, level) = (Some(above.model.clone()), above.booter.clone(), above.level);
+        let Some(agent) = named else {
+            let (tool_mode, tools, skills) = (above.tool_mode, above.tools.clone(), above.skills.clone());
+            return Self { model, booter, level, tool_mode, tools, skills };
+        };
+        Self {
+            model: agent.model.or(model),
+            booter: if agent.names_booter { agent.booter } else { booter },
+            level: level.min(agent.level),
+            tool_mode: agent.tool_mode,
+            tools: agent.tools,
+            skills: agent.skills,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! `delegate`: has another session do a piece of the work.
+
+use nano_protocol::Object;
+use serde::Deserialize;
+
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::BoxFuture;
+
+/// What is to be done, and how.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+pub struct Order {
+    /// What to do, in words that make sense to somebody who has not read this conversation.
+    pub content: String,
+    /// The agent profile that does it; yours unless told.
+    pub agent: Option<String>,
+    /// The tools it gets, by name; those of its profile unless told.
+    pub tools: Option<Vec<String>>,
+    /// Whether to wait for the result (true unless told); otherwise it comes later, as a message.
+    pub wait: Option<bool>,
+}
+
+/// Has work done by other sessions; what can do that stands above the tools.
+pub trait Delegator: Send + Sync {
+    /// Opens a session for the work and, where that was ordered, waits for what comes of it. A call that is made again
+    /// finds the session of the first time.
+    fn delegate<'a>(&'a self, context: &'a ToolContext, order: Order) -> BoxFuture<'a, ToolOutcome>;
+}
+
+/// Delegates.
+#[derive(Debug)]
+struct Delegate(ToolSpec);
+
+/// Returns the tool.
+pub fn tool() -> impl Tool {
+    Delegate(ToolSpec {
+        name: "delegate",
+        description: "Has a subagent do a piece of the work in a session of its own, which knows only what you tell \
+                      it, works in the same folder and on the same computer, and answers with its last words.",
+        input_schema: schema::schema::<Order>(),
+        source: "core",
+        requires: &[],
+        read_only: false,
+    })
+}
+
+impl Tool for Delegate {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Object,
+    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
+        Box::pin(async move {
+            let order = match schema::decode::<Order>(arguments) {
+                Ok(order) => order,
+                Err(why) => return Ok(ToolOutcome::Failed(why)),
+            };
+            match &context.delegator {
+                Some(delegator) => Ok(delegator.delegate(context, order).await),
+                None => Ok(ToolOutcome::Failed("there is nobody to delegate to here".into())),
+            }
+        })
+    }
+}
