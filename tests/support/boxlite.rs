@@ -3,12 +3,8 @@
 //! A box's `/tmp` lies in its folder; beside that a program sees this machine. What was sent is recorded, and faults
 //! come on demand. It can run in the test, or as a program of its own that a daemon starts.
 
-// So that it is found from wherever this file is taken in.
-#[path = "boxlite/execution.rs"]
 mod execution;
-#[path = "boxlite/routes.rs"]
 mod routes;
-#[path = "boxlite/wire.rs"]
 mod wire;
 
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use nanod::config::{BoxliteConfig, Network};
 use nanod::sandbox::SandboxError;
 use serde_json::json;
 
-use crate::boxlite::{Boxlite, Fault};
 use crate::kit::{boot, booted, booter, config, request, run, shell, with_network, words};
+use nano_tests::boxlite::{Boxlite, Fault};
 
 #[tokio::test]
 async fn a_box_is_asked_for_with_what_is_configured_and_nothing_else() {
@@ -81,7 +81,7 @@ async fn a_box_that_does_not_start_says_why() {
         let text = error.to_string();
         assert!(matches!(error, SandboxError::Boot { .. }) && text.contains(expected), "{text}");
         // A machine on which guests cannot boot is named as the reason.
-        let obstacle = booter.missing();
+        let obstacle = booter.note().and_then(|note| Some(note.split_once(", unless")?.0.to_owned()));
         assert!(obstacle.is_none_or(|obstacle| text.contains(&obstacle)), "{text}");
     }
 }

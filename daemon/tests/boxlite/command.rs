@@ -8,9 +8,9 @@ use nanod::booters::boxlite::BoxliteBooter;
 use nanod::config::BoxliteConfig;
 use tempfile::TempDir;
 
-use crate::boxlite::{program, serve_if_asked};
 use crate::kit::{self, boot, request, run, shell};
-use crate::{processes, wait};
+use nano_tests::boxlite::{program, serve_if_asked};
+use nano_tests::{processes, wait};
 
 /// Not a test of its own: here the stand-in becomes a program.
 #[test]

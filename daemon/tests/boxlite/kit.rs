@@ -12,7 +12,7 @@ use nanod::config::{BoxliteConfig, Network};
 use nanod::sandbox::{Capabilities, Command, Language, Report, Sandbox, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use crate::boxlite::Boxlite;
+use nano_tests::boxlite::Boxlite;
 
 /// A limit that no test means to reach.
 pub const LONG: Duration = Duration::from_mins(1);

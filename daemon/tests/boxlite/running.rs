@@ -2,15 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use nanod::sandbox::{Command, Ending, Language, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use crate::boxlite::{Boxlite, Fault};
 use crate::kit::{booted, run, shell};
-use crate::wait;
+use nano_tests::boxlite::{Boxlite, Fault};
+use nano_tests::wait;
 
 fn python(text: &str) -> Command {
     Command { language: Language::Python, ..shell(text) }
@@ -180,4 +181,21 @@ async fn files_that_cannot_go_or_come_say_why() {
     assert!(error.to_string().contains("the connection to the sandbox broke"), "{error}");
     assert!(!Path::new(&server.folder()).join("x").exists());
     assert_eq!(server.running(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_skill_comes_with_its_files() {
+    let server = Boxlite::start();
+    let sandbox = booted(&server).await;
+    let skill = tempfile::tempdir().unwrap();
+    fs::create_dir(skill.path().join("scripts")).unwrap();
+    fs::write(skill.path().join("SKILL.md"), "text").unwrap();
+    fs::write(skill.path().join("scripts/run.sh"), "echo ran").unwrap();
+    fs::set_permissions(skill.path().join("scripts/run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let place = sandbox.skill_folder("demo", skill.path()).await.unwrap();
+    assert_eq!(place, "/skills/demo");
+    assert_eq!(
+        run(sandbox.as_ref(), shell("cat skills/demo/SKILL.md && skills/demo/scripts/run.sh")).await.output,
+        "textran\n"
+    );
 }

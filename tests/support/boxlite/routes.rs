@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use tungstenite::Message;
 
 use super::execution::{Execution, Next};
-use super::wire::{Request, read, refuse, reply, upgrade};
+use super::wire::{refuse, reply, upgrade};
 use super::{Seen, Shared};
+use crate::http::{Request, read};
 
 /// What a bad server, or a bad host, does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,38 +62,38 @@ const FIELDS: [&str; 20] = [
 /// Serves one connection.
 pub fn serve(stream: TcpStream, shared: &Arc<Shared>) -> Result<()> {
     let request = read(&stream)?;
-    let body = serde_json::from_slice(&request.body).unwrap_or_default();
     let what = format!("{} {}", request.method, request.path);
-    shared.lock().seen.push(Seen { what, authorization: request.authorization.clone(), body });
+    let authorization = request.header("authorization").map(str::to_owned);
+    shared.lock().seen.push(Seen { what, authorization: authorization.clone(), body: request.json() });
     let key = shared.key.as_ref().map(|key| format!("Bearer {key}"));
     let fault = shared.lock().fault.clone();
     match &fault {
         Some(Fault::Unauthorized) => return refuse(&stream, 401, "unauthenticated", "invalid or missing API key"),
-        Some(Fault::Redirect(to)) => return reply(&stream, 307, &format!("location: {to}\r\n"), ""),
-        Some(Fault::Says(text)) => return reply(&stream, 200, "", text),
-        _ if key.is_some() && request.authorization != key => {
+        Some(Fault::Redirect(to)) => return reply(&stream, 307, Some(to), ""),
+        Some(Fault::Says(text)) => return reply(&stream, 200, None, text),
+        _ if key.is_some() && authorization != key => {
             return refuse(&stream, 401, "unauthenticated", "invalid or missing API key");
         }
         _ => {}
     }
     let path: Vec<&str> = request.path.trim_start_matches("/v1/").split('/').collect();
     match (request.method.as_str(), path.as_slice()) {
-        ("GET", ["me"]) => reply(&stream, 200, "", r#"{"type":"local"}"#),
+        ("GET", ["me"]) => reply(&stream, 200, None, r#"{"type":"local"}"#),
         ("GET", ["boxes"]) => {
             let boxes: Vec<Value> = shared.boxes().into_iter().map(|(_, found)| found).collect();
-            reply(&stream, 200, "", &json!({"boxes": boxes}).to_string())
+            reply(&stream, 200, None, &json!({"boxes": boxes}).to_string())
         }
         ("POST", ["boxes"]) => create(&stream, shared, &request, fault.as_ref()),
         (_, ["boxes", id, rest @ ..]) => match shared.read(id) {
             Some(found) => of_box(stream, shared, &request, (id, &found), rest),
             None => refuse(&stream, 404, "not_found", &format!("box not found: {id}")),
         },
-        _ => reply(&stream, 404, "", ""),
+        _ => reply(&stream, 404, None, ""),
     }
 }
 
 fn create(stream: &TcpStream, shared: &Shared, request: &Request, fault: Option<&Fault>) -> Result<()> {
-    let wish: Value = serde_json::from_slice(&request.body)?;
+    let wish = request.json();
     let strange = wish.as_object().into_iter().flatten().find(|(name, _)| !FIELDS.contains(&name.as_str()));
     if let Some((name, _)) = strange {
         return refuse(stream, 400, "invalid_argument", &format!("unknown field `{name}`"));
@@ -115,7 +116,7 @@ fn create(stream: &TcpStream, shared: &Shared, request: &Request, fault: Option<
         shared.lock().fault = None;
         return stream.shutdown(Shutdown::Both);
     }
-    reply(stream, 201, "", &found.to_string())
+    reply(stream, 201, None, &found.to_string())
 }
 
 type Box<'a> = (&'a str, &'a Value);
@@ -123,27 +124,27 @@ type Box<'a> = (&'a str, &'a Value);
 fn of_box(stream: TcpStream, shared: &Arc<Shared>, request: &Request, of: Box<'_>, rest: &[&str]) -> Result<()> {
     let (id, found) = of;
     match (request.method.as_str(), rest) {
-        ("GET", []) => reply(&stream, 200, "", &found.to_string()),
+        ("GET", []) => reply(&stream, 200, None, &found.to_string()),
         ("DELETE", []) => {
             shared.remove(id);
-            reply(&stream, 204, "", "")
+            reply(&stream, 204, None, "")
         }
         ("POST", ["start"]) => start(&stream, shared, id),
         ("POST", ["stop"]) => {
             shared.set_status(id, "stopped");
-            reply(&stream, 200, "", &shared.read(id).unwrap_or_default().to_string())
+            reply(&stream, 200, None, &shared.read(id).unwrap_or_default().to_string())
         }
         ("POST", ["exec"]) => {
             // It starts what stopped.
             shared.set_status(id, "running");
-            let wish = serde_json::from_slice(&request.body)?;
+            let wish = request.json();
             match Execution::start(id, &shared.folder(id), &wish) {
                 Ok(execution) => {
                     let mut state = shared.lock();
                     let name = format!("exec-{}", state.executions.len() + 1);
                     state.executions.insert(name.clone(), execution);
                     drop(state);
-                    reply(&stream, 201, "", &json!({"execution_id": name}).to_string())
+                    reply(&stream, 201, None, &json!({"execution_id": name}).to_string())
                 }
                 Err(why) => refuse(&stream, 500, "internal", &format!("spawn failed: {why}")),
             }
@@ -155,7 +156,7 @@ fn of_box(stream: TcpStream, shared: &Arc<Shared>, request: &Request, of: Box<'_
                 None => refuse(&stream, 404, "not_found", &format!("execution not found: {execution}")),
             }
         }
-        _ => reply(&stream, 404, "", ""),
+        _ => reply(&stream, 404, None, ""),
     }
 }
 
@@ -170,7 +171,7 @@ fn start(stream: &TcpStream, shared: &Shared, id: &str) -> Result<()> {
         }
         _ => {
             shared.set_status(id, "running");
-            reply(stream, 200, "", &shared.read(id).unwrap_or_default().to_string())
+            reply(stream, 200, None, &shared.read(id).unwrap_or_default().to_string())
         }
     }
 }
@@ -189,31 +190,31 @@ fn of_execution(
                 Some(code) => json!({"execution_id": id, "status": "completed", "exit_code": code}),
                 None => json!({"execution_id": id, "status": "running"}),
             };
-            reply(&stream, 200, "", &status.to_string())
+            reply(&stream, 200, None, &status.to_string())
         }
         ("DELETE", []) => {
             execution.signal(Signal::KILL);
             shared.lock().executions.remove(id);
-            reply(&stream, 204, "", "")
+            reply(&stream, 204, None, "")
         }
         ("POST", ["signal"]) => {
-            let number = serde_json::from_slice::<Value>(&request.body)?["signal"].as_i64();
+            let number = request.json()["signal"].as_i64();
             let Some(signal) = number.and_then(|number| Signal::from_named_raw(i32::try_from(number).ok()?)) else {
                 return refuse(&stream, 400, "invalid_argument", "no such signal");
             };
             execution.signal(signal);
-            reply(&stream, 204, "", "")
+            reply(&stream, 204, None, "")
         }
         ("GET", ["attach"]) => {
             let fault = shared.lock().fault.clone();
-            match (&request.key, fault) {
+            match (request.header("sec-websocket-key"), fault) {
                 (_, Some(Fault::NoAttach)) => refuse(&stream, 409, "invalid_state", "another client is attached"),
                 (Some(key), Some(Fault::Resets(after))) => attach(stream, key, execution, Some(after)),
                 (Some(key), _) => attach(stream, key, execution, None),
                 (None, _) => refuse(&stream, 400, "invalid_argument", "no WebSocket"),
             }
         }
-        _ => reply(&stream, 404, "", ""),
+        _ => reply(&stream, 404, None, ""),
     }
 }
 

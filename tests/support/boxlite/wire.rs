@@ -1,67 +1,29 @@
-//! Just enough HTTP/1.1: one request a connection, which may become a WebSocket.
+//! What goes back over the wire, which may become a WebSocket.
 
-use std::io::{BufRead, BufReader, Error, Read, Result, Write};
+use std::io::{Result, Write};
 use std::net::TcpStream;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tungstenite::WebSocket;
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::Role;
 
-/// A request.
-#[derive(Debug, Default)]
-pub struct Request {
-    /// Its method.
-    pub method: String,
-    /// Its path.
-    pub path: String,
-    /// The header `authorization`.
-    pub authorization: Option<String>,
-    /// The header `sec-websocket-key`.
-    pub key: Option<String>,
-    /// Its body.
-    pub body: Vec<u8>,
-}
+use crate::http;
 
-/// Reads one request.
-pub fn read(stream: &TcpStream) -> Result<Request> {
-    let mut reader = BufReader::new(stream);
-    let mut start = String::new();
-    reader.read_line(&mut start)?;
-    let mut words = start.split(' ').map(str::to_owned);
-    let mut request = Request { method: words.next().unwrap_or_default(), ..Request::default() };
-    request.path = words.next().unwrap_or_default();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(Error::other("the caller left"));
-        }
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().map_err(Error::other)?,
-            "authorization" => request.authorization = Some(value.trim().to_owned()),
-            "sec-websocket-key" => request.key = Some(value.trim().to_owned()),
-            _ => {}
-        }
-    }
-    request.body = vec![0; length];
-    reader.read_exact(&mut request.body)?;
-    Ok(request)
-}
-
-/// Writes a whole answer.
-pub fn reply(mut stream: &TcpStream, status: u16, header: &str, body: &str) -> Result<()> {
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status} Stand-in\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
-    write!(stream, "{head}{header}connection: close\r\n\r\n{body}")?;
+/// Writes a whole answer; `to` is where else to ask.
+pub fn reply(mut stream: &TcpStream, status: u16, to: Option<&str>, body: &str) -> Result<()> {
+    let usual = [("content-type", "application/json".to_owned()), ("content-length", body.len().to_string())];
+    let headers = usual.into_iter().chain(to.map(|to| ("location", to.to_owned())));
+    let headers: Vec<_> = headers.map(|(name, value)| (name.to_owned(), value)).collect();
+    http::head(&mut stream, status, &headers)?;
+    stream.write_all(body.as_bytes())?;
     stream.flush()
 }
 
 /// Writes an error in the way of the server.
 pub fn refuse(stream: &TcpStream, status: u16, code: &str, message: &str) -> Result<()> {
-    let body: Value = json!({"error": {"message": message, "type": "StandInError", "code": code}});
-    reply(stream, status, "", &body.to_string())
+    let body = json!({"error": {"message": message, "type": "StandInError", "code": code}});
+    reply(stream, status, None, &body.to_string())
 }
 
 /// Turns the connection into a WebSocket, one end for each direction.

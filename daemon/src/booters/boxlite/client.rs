@@ -16,6 +16,8 @@ use crate::sandbox::SandboxError;
 
 /// How long a call may take that starts nothing.
 const WITHIN: Duration = Duration::from_secs(30);
+/// How long a box may take to stop before it is deleted as it is.
+const STOP: Duration = Duration::from_secs(10);
 /// The longest reply that is read.
 const MOST: usize = 4 << 20;
 /// How much of what is no error of the server's own kind is told.
@@ -139,9 +141,9 @@ impl Api {
         self.ask(self.call(Method::POST, &format!("/v1/boxes/{id}/start"), within)).await.map(drop)
     }
 
-    /// Stops a box and deletes it with all it holds.
+    /// Stops a box, if it lets itself be stopped, and deletes it with all it holds.
     pub async fn delete(&self, id: &str) -> Result<(), Fault> {
-        if let Err(error) = self.ask(self.call(Method::POST, &format!("/v1/boxes/{id}/stop"), WITHIN)).await {
+        if let Err(error) = self.ask(self.call(Method::POST, &format!("/v1/boxes/{id}/stop"), STOP)).await {
             tracing::debug!(%error, id, "the box was not stopped before its end");
         }
         match self.ask(self.call(Method::DELETE, &format!("/v1/boxes/{id}"), WITHIN)).await {

@@ -16,7 +16,7 @@ const KILLED: Duration = Duration::from_secs(1);
 /// How often a lost connection's execution is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a connection may be silent before somebody looks: servers show signs of life more often.
-const SILENT: Duration = Duration::from_secs(60);
+const SILENT: Duration = Duration::from_mins(1);
 
 /// A started execution.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use nano_protocol::tool::Prompt;
 use sha2::{Digest, Sha256};
 
@@ -170,9 +171,7 @@ fn name(key: &str) -> String {
     if client::is_id(key) && key.len() <= NAME {
         return format!("nano-{key}");
     }
-    let digest = Sha256::digest(key.as_bytes());
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("nano-{hex}")
+    format!("nano-{}", HEXLOWER.encode(&Sha256::digest(key.as_bytes())[..16]))
 }
 
 impl Booter for BoxliteBooter {
@@ -210,11 +209,15 @@ impl Booter for BoxliteBooter {
     }
 
     fn missing(&self) -> Option<String> {
-        self.unset().or_else(|| self.obstacle())
+        let starts = self.config.endpoint.is_none();
+        self.unset().or_else(|| self.obstacle().filter(|_| starts))
     }
 
     fn note(&self) -> Option<String> {
-        self.config.command.as_ref()?;
+        if self.config.endpoint.is_some() {
+            // An address of this machine may lead to another one.
+            return self.obstacle().map(|obstacle| format!("{obstacle}, unless the endpoint leads to another machine"));
+        }
         let version = self.version().unwrap_or("a program that does not say its version");
         Some(format!("`boxlite serve` is started when it is first needed ({version})"))
     }

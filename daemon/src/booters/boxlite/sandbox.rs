@@ -14,12 +14,15 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
-use super::super::local::signal_name;
 use super::client::Exec;
 use super::execution::{Event, Execution, collect};
 use super::files;
 use super::heard::Heard;
 use super::serve::Server;
+use crate::booters::jobs::{Said, Shell};
+use crate::booters::local::signal_name;
+use crate::booters::skill_files::SkillFiles;
+use crate::sandbox::output::readable;
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 
 const RUN: &str = include_str!("run.sh");
@@ -33,6 +36,9 @@ const BACKGROUND: Duration = Duration::from_millis(500);
 /// How long ending everything of a task may take.
 const ENDING: Duration = Duration::from_secs(15);
 
+/// The most that a short script prints.
+const SHORT: usize = 64 << 10;
+
 /// A box of a session.
 pub struct BoxSandbox {
     server: Arc<Server>,
@@ -42,6 +48,7 @@ pub struct BoxSandbox {
     cold: Duration,
     /// The tasks that ran something, with what still listens to programs in the background.
     tasks: Mutex<HashMap<TaskId, Vec<JoinHandle<()>>>>,
+    skills: SkillFiles,
 }
 
 /// A short shell script with arguments, as an execution.
@@ -55,7 +62,7 @@ impl BoxSandbox {
     pub async fn join(server: Arc<Server>, id: &str, network: bool, cold: Duration) -> Result<Self, SandboxError> {
         let api = server.api().await?;
         let mut found = BTreeSet::from([Capability::Shell, Capability::Filesystem]);
-        let (code, _, _) = collect(&api, id, &script("python3 -c 0", &[]), cold, 64 << 10).await?;
+        let (code, _, _) = collect(&api, id, &script("python3 -c 0", &[]), cold, SHORT).await?;
         if code == 0 {
             found.insert(Capability::Python);
         }
@@ -63,7 +70,14 @@ impl BoxSandbox {
             found.insert(Capability::Network);
         }
         let capabilities = Capabilities::Known(found);
-        Ok(Self { server, id: id.to_owned(), capabilities, cold, tasks: Mutex::default() })
+        Ok(Self {
+            server,
+            id: id.to_owned(),
+            capabilities,
+            cold,
+            tasks: Mutex::default(),
+            skills: SkillFiles::default(),
+        })
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
@@ -104,7 +118,7 @@ impl BoxSandbox {
         for (task, listening) in tasks {
             let marked = script(END, &[&format!("NANO_TASK={task}")]);
             let ended = match self.server.api().await {
-                Ok(api) => collect(&api, &self.id, &marked, ENDING, 64 << 10).await.map(drop),
+                Ok(api) => collect(&api, &self.id, &marked, ENDING, SHORT).await.map(drop),
                 Err(why) => Err(why),
             };
             if let Err(error) = ended {
@@ -168,6 +182,16 @@ fn report(ending: Ending, heard: &Heard, broken: Option<&str>) -> Report {
     Report { ending, output: heard.render(broken), spill: None, left_running: heard.left_running() }
 }
 
+impl Shell for BoxSandbox {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+        Box::pin(async move {
+            let api = self.server.api().await?;
+            let (code, out, err) = collect(&api, &self.id, &script(&line, &[]), self.cold + limit, SHORT).await?;
+            Ok(Said { code, stdout: readable(&out), stderr: readable(&err) })
+        })
+    }
+}
+
 impl Sandbox for BoxSandbox {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -190,8 +214,7 @@ impl Sandbox for BoxSandbox {
     }
 
     fn skill_folder<'a>(&'a self, name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
-        let words = format!("{name} ({}) cannot be brought into the sandbox", folder.display());
-        Box::pin(std::future::ready(Err(SandboxError::Failed(words))))
+        Box::pin(self.skills.bring(self, self, name, folder))
     }
 
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {

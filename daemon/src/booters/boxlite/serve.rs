@@ -9,6 +9,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -152,5 +153,5 @@ fn free_port() -> std::io::Result<u16> {
 fn fresh_key() -> std::io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(HEXLOWER.encode(&bytes))
 }
