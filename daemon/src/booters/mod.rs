@@ -108,9 +108,9 @@ pub fn all(
 ) -> Vec<Arc<dyn Booter>> {
     vec![
         Arc::new(none::NoneBooter),
-        Arc::new(local::LocalBooter::new(helper, env)),
+        Arc::new(local::LocalBooter::new(helper.clone(), env.clone())),
         Arc::new(shipyard::ShipyardBooter::new(config.shipyard.clone())),
         Arc::new(shipyard_neo::NeoBooter::new(config.shipyard_neo.clone(), library.clone())),
-        Arc::new(boxlite::BoxliteBooter::new(config.boxlite.clone())),
+        Arc::new(boxlite::BoxliteBooter::new(config.boxlite.clone(), helper, env)),
     ]
 }

@@ -4,6 +4,7 @@
 //! TLS is rustls with ring. Waiting is bounded by the caller, connecting is bounded here.
 
 pub mod call;
+pub mod socket;
 pub mod wait;
 
 use std::error::Error;
@@ -128,6 +129,11 @@ fn build(rules: fn() -> ClientBuilder) -> Result<Client, HttpError> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let plain_only = |_| rules().tls_certs_only([]).build();
     rules().build().or_else(plain_only).map_err(|error| explain(&error))
+}
+
+/// Tells whether an address is on this machine.
+pub fn is_local(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| is_loopback(&url))
 }
 
 fn is_loopback(url: &Url) -> bool {
