@@ -4,6 +4,8 @@
 mod exact;
 mod leaks;
 mod lists;
+mod skills;
+mod subagents;
 
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::session::{Session, SessionTools};
