@@ -167,7 +167,10 @@ impl World {
     }
 
     pub fn with(remote: Remote, extra: impl Into<String>, agent: &str) -> Self {
-        let model = obeying();
+        Self::scripted(obeying(), remote, extra, agent)
+    }
+
+    pub fn scripted(model: ModelServer, remote: Remote, extra: impl Into<String>, agent: &str) -> Self {
         let daemon = Daemon::with(&model, Setup { agent: agent.into(), extra: extra.into(), ..Setup::default() });
         let mut client = daemon.client();
         let session = session(&daemon, &mut client, remote.kind());

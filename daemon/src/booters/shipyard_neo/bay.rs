@@ -25,6 +25,8 @@ pub const SLACK: Duration = Duration::from_secs(30);
 pub const RECORDS: Duration = Duration::from_secs(30);
 /// The longest reply.
 const MOST: usize = 16 << 20;
+/// The largest file that is taken from a sandbox.
+const MOST_FILE: u64 = 100 << 20;
 /// How often a call is tried again that broke.
 const AGAIN: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
@@ -213,8 +215,12 @@ impl Bay {
         let broken = |why: &HttpError| Fault::plain(format!("the file broke off: {why}; try again"));
         let slow = |_| Fault::plain("the file stopped coming; try again");
         while let Some(bytes) = timeout(PAUSE, reply.chunk()).await.map_err(slow)?.map_err(|why| broken(&why))? {
-            into.write_all(&bytes).await.map_err(unwritten)?;
             count += bytes.len() as u64;
+            if count > MOST_FILE {
+                let most = MOST_FILE >> 20;
+                return Err(Fault::plain(format!("the file is too large ({most} MiB is the most): split or compress it")));
+            }
+            into.write_all(&bytes).await.map_err(unwritten)?;
         }
         into.flush().await.map_err(unwritten)?;
         Ok(count)
@@ -252,7 +258,7 @@ impl Tries {
                 sleep(wait).await;
                 Ok(())
             }
-            _ if self.is_read => Err(fault),
+            _ if self.is_read => Err(fault.of_read()),
             _ => Err(fault.of_change()),
         }
     }
