@@ -218,7 +218,9 @@ impl Bay {
             count += bytes.len() as u64;
             if count > MOST_FILE {
                 let most = MOST_FILE >> 20;
-                return Err(Fault::plain(format!("the file is too large ({most} MiB is the most): split or compress it")));
+                return Err(Fault::plain(format!(
+                    "the file is too large ({most} MiB is the most): split or compress it"
+                )));
             }
             into.write_all(&bytes).await.map_err(unwritten)?;
         }
