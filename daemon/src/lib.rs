@@ -148,14 +148,11 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish)).await?;
     events.start(store.opened().head);
     let clock = Clock::default();
-    let started_at = clock.now();
-    let finder = Finder::new(&env);
+    let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
-    let group = socket_group(&config, &places);
-    let drain = config.daemon.drain;
+    let (group, drain) = (socket_group(&config, &places), config.daemon.drain);
     let profiles = Profiles::load(config.agents.clone(), &store)?;
-    let (library, changed) = Library::new(skill_places(&config, &env));
-    let library = Arc::new(library);
+    let (library, changed) = library(&config, &env);
     let booters = booters::all(&config.booters, &library, helper, env.for_tools());
     let deps = Arc::new(Deps {
         store,
@@ -168,6 +165,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         tools: tools(&booters).map_err(RunError::Tools)?,
         skills: library,
         booters,
+        computers: session::computer::Wake::default(),
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
@@ -210,6 +208,7 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let watched = deps.clone();
     tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
@@ -217,11 +216,12 @@ fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
 }
 
-/// Returns where skills lie.
-fn skill_places(config: &Config, env: &Env) -> skills::library::Places {
+/// Returns the skills there are, and what tells of their changes.
+fn library(config: &Config, env: &Env) -> (Arc<Library>, mpsc::Receiver<Changed>) {
     let (user, system) = config::places::skills(env);
     let config::SkillsConfig { paths, watch, trust } = config.skills.clone();
-    skills::library::Places { config: paths, user, system, trust, watch }
+    let (library, changed) = Library::new(skills::library::Places { config: paths, user, system, trust, watch });
+    (Arc::new(library), changed)
 }
 
 /// Makes the configured models, or those that are found where none is.

@@ -70,6 +70,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("std::process", &["sandbox", ""]),
     ("tokio::process", &["sandbox"]),
     ("reqwest", &["http"]),
+    ("tokio_tungstenite", &["http"]),
     // The root reads its arguments.
     ("std::env", &["config", ""]),
     ("serde_json::Value", &["rpc", "tools", "model", "booters"]),

@@ -86,7 +86,7 @@ fn what_is_wrong_is_refused_with_what_there_is() {
         (
             json!({"name": "a", "tools": ["read_file", "bash"]}),
             -32602,
-            "unknown tool `bash`; there is load_skill, read_file, ",
+            "unknown tool `bash`; there is load_skill, datetime, ",
         ),
         (json!({"name": "a", "tools": ["mcp__x__*", "*"]}), -32602, "tools names \"*\""),
         (json!({"name": "a", "skills": ["git", " "]}), -32602, "skills holds an empty name"),

@@ -4,7 +4,6 @@
 //! request, and checks each as strictly as the strictest server does. When it is dropped, a request that such a server
 //! would have refused fails the test.
 
-mod http;
 mod strict;
 mod turn;
 
@@ -17,6 +16,7 @@ use serde_json::Value;
 
 pub use turn::{Call, Gate, Turn};
 
+use crate::http;
 use crate::wait::DEADLINE;
 
 type Script = Box<dyn FnMut(&Value, usize) -> Option<Turn> + Send>;
@@ -144,7 +144,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// Answers one request; an error means that the caller left, which is its right.
 fn serve(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     let request = http::read(stream)?;
-    if request.is_get {
+    if request.method == "GET" {
         return http::reply(&mut stream, 200, None, r#"{"object":"list","data":[{"id":"scripted","object":"model"}]}"#);
     }
     let body = serde_json::from_slice(&request.body).unwrap_or(Value::Null);

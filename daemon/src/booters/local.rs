@@ -184,7 +184,8 @@ async fn ending(process: &mut Process, command: &Command, cancel: &CancellationT
     }
 }
 
-fn signal_name(number: i32) -> String {
+/// Returns the name of a signal.
+pub(super) fn signal_name(number: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
         "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",

@@ -1,13 +1,17 @@
 //! Booters: how a session gets a computer, one kind a file.
 //!
 //! A [`Booter`] brings its tools, declares what it will offer before anything runs, makes a computer, and gives it back.
-//! A kind is one file here and one line in [`all`]; `README.md` beside this file says how one is written.
+//! A kind is one file here and one line in [`all`].
+#![doc = include_str!("README.md")]
 
 pub mod boxlite;
+pub mod jobs;
+pub mod kernel;
 pub mod local;
 pub mod none;
 pub mod shipyard;
 pub mod shipyard_neo;
+pub mod skill_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -104,9 +108,9 @@ pub fn all(
 ) -> Vec<Arc<dyn Booter>> {
     vec![
         Arc::new(none::NoneBooter),
-        Arc::new(local::LocalBooter::new(helper, env)),
+        Arc::new(local::LocalBooter::new(helper.clone(), env.clone())),
         Arc::new(shipyard::ShipyardBooter::new(config.shipyard.clone())),
         Arc::new(shipyard_neo::NeoBooter::new(config.shipyard_neo.clone(), library.clone())),
-        Arc::new(boxlite::BoxliteBooter::new(config.boxlite.clone())),
+        Arc::new(boxlite::BoxliteBooter::new(config.boxlite.clone(), helper, env)),
     ]
 }

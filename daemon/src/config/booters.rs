@@ -135,7 +135,7 @@ pub fn read(booters: Option<&Section<'_>>, around: &Around<'_>) -> BootersConfig
     let neo = &mut config.shipyard_neo;
     fill(&mut neo.endpoint, &mut neo.access_token, env, ["BAY_ENDPOINT", "BAY_TOKEN"]);
     neo.credentials = env.folder("BAY_DATA_DIR").map(|folder| folder.join("credentials.json"));
-    config.boxlite.path = env.get("PATH").unwrap_or_default().to_owned();
+    env.get("PATH").unwrap_or_default().clone_into(&mut config.boxlite.path);
     config
 }
 

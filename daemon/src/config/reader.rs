@@ -178,6 +178,8 @@ impl<'a> Section<'a> {
         let read = |value: &'a DeValue<'a>| match value.as_str() {
             Some("off") => Some(Network::Off),
             Some("on") => Some(Network::On),
+            None if value.as_bool() == Some(false) => Some(Network::Off),
+            None if value.as_bool() == Some(true) => Some(Network::On),
             _ => Some(Network::Hosts(value.as_array()?.iter().map(hosts).collect::<Option<_>>()?)),
         };
         self.get(key, "\"off\", \"on\" or a list of hosts", read).map(|(_, network)| network)

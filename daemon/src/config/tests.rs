@@ -64,7 +64,6 @@ profile = "p"
 ttl = "1h"
 [booters.boxlite]
 command = "boxlite"
-image = "debian"
 rootfs_path = "/x"
 cpus = 2
 memory_mib = 512

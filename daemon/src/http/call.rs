@@ -84,11 +84,11 @@ impl Call {
     /// Makes the call and returns the reply with its body still to be read, however long that takes.
     pub async fn begin(self) -> Result<Response, HttpError> {
         let within = self.within;
-        let request = self.request().await?;
+        let request = self.request()?;
         tokio::time::timeout(within, send(request)).await.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn request(self) -> Result<RequestBuilder, HttpError> {
+    fn request(self) -> Result<RequestBuilder, HttpError> {
         let url = parse(&self.url)?;
         let mut request = client(&url)?.request(self.method, url).query(&self.query);
         for (name, value) in self.headers {
@@ -101,17 +101,12 @@ impl Call {
             Load::Nothing => request,
             Load::Json(body) => request.header(header::CONTENT_TYPE, "application/json").body(body),
             Load::Bytes(kind, body) => request.header(header::CONTENT_TYPE, kind).body(body),
-            Load::Form { field, name, file, texts } => request.multipart(form(field, name, file, texts).await?),
+            Load::Form { field, name, file, texts } => request.multipart(form(field, name, file, texts)?),
         })
     }
 }
 
-async fn form(
-    field: &'static str,
-    name: String,
-    file: File,
-    texts: Vec<(&'static str, String)>,
-) -> Result<Form, HttpError> {
+fn form(field: &'static str, name: String, file: File, texts: Vec<(&'static str, String)>) -> Result<Form, HttpError> {
     let unreadable = |why: std::io::Error| HttpError { message: why.to_string(), transient: false, sent: false };
     let length = file.metadata().map_err(unreadable)?.len();
     let body = Body::from(tokio::fs::File::from_std(file));

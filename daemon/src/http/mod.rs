@@ -4,6 +4,7 @@
 //! TLS is rustls with ring. Waiting is bounded by the caller, connecting is bounded here.
 
 pub mod call;
+pub mod socket;
 pub mod wait;
 
 use std::error::Error;
@@ -70,6 +71,12 @@ pub fn shown(url: &str) -> String {
     if hidden.is_err() { "(hidden)".into() } else { url.to_string() }
 }
 
+/// Tells whether two addresses have the same scheme, host and port, so that a key for one may go to the other.
+pub fn is_same_origin(one: &str, other: &str) -> bool {
+    let origin = |url: &str| parse(url).ok().map(|url| url.origin());
+    origin(one).is_some_and(|one| origin(other) == Some(one))
+}
+
 /// Asks for `url`.
 pub async fn get(url: &str) -> Result<Response, HttpError> {
     let url = parse(url)?;
@@ -124,6 +131,11 @@ fn build(rules: fn() -> ClientBuilder) -> Result<Client, HttpError> {
     rules().build().or_else(plain_only).map_err(|error| explain(&error))
 }
 
+/// Tells whether an address is on this machine.
+pub fn is_local(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| is_loopback(&url))
+}
+
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -155,7 +167,7 @@ pub mod scripted;
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
-    use super::{get, is_loopback};
+    use super::{get, is_loopback, is_same_origin};
 
     #[test]
     fn loopback_goes_without_a_proxy() {
@@ -173,6 +185,25 @@ mod tests {
             ("http://localhost.example.com", false),
         ] {
             assert_eq!(is_loopback(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn origins() {
+        for (one, other, expected) in [
+            ("http://127.0.0.1:8114", "http://127.0.0.1:8114/", true),
+            ("http://Bay.Example:80/v1", "HTTP://bay.example", true),
+            ("https://bay.example:443", "https://bay.example", true),
+            ("http://[::1]:8114", "http://[0:0:0:0:0:0:0:1]:8114", true),
+            ("http://localhost:8114", "http://127.0.0.1:8114", false),
+            ("http://127.0.0.1:8114", "http://127.0.0.1:8115", false),
+            ("http://bay.example", "https://bay.example", false),
+            ("http://bay.example", "http://bay.example.org", false),
+            ("http://bay.example@evil.example", "http://bay.example", false),
+            ("", "", false),
+            ("file:///x", "file:///x", false),
+        ] {
+            assert_eq!(is_same_origin(one, other), expected, "{one} {other}");
         }
     }
 

@@ -18,22 +18,27 @@ pub(super) fn not_found(what: &str, name: &str) -> RpcError {
 }
 
 /// Returns a page by name, and where the next one begins.
-pub(super) fn page<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str, params: &PageParams) -> (Vec<T>, Option<String>) {
-    items.sort_by(|one, other| name(one).cmp(name(other)));
+pub(super) fn page<T, N: AsRef<str>>(
+    mut items: Vec<T>,
+    key: impl Fn(&T) -> N,
+    params: &PageParams,
+) -> (Vec<T>, Option<String>) {
+    let name = |item: &T| key(item).as_ref().to_owned();
+    items.sort_by_cached_key(name);
     if let Some(after) = &params.after {
-        items.retain(|item| name(item) > after.as_str());
+        items.retain(|item| name(item) > *after);
     }
     let limit = params.limit.unwrap_or(200).clamp(1, 1000);
     let more = items.len() > limit;
     items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|last| name(last).to_owned());
+    let next = items.last().filter(|_| more).map(name);
     (items, next)
 }
 
 impl Serve for ToolList {
     async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Tools, RpcError> {
         let tools = server.deps().tools.iter().map(|tool| set::wire(tool.spec())).collect();
-        let (tools, next) = page(tools, |tool: &Tool| &tool.name, &params);
+        let (tools, next) = page(tools, |tool: &Tool| format!("{} {}", tool.name, tool.source), &params);
         Ok(Tools { tools, next })
     }
 }
@@ -75,14 +80,14 @@ impl Serve for BooterList {
                 BooterInfo { kind, available, note, tools, prompts: declared.prompts }
             })
             .collect();
-        let (booters, next) = page(booters, |booter: &BooterInfo| &booter.kind, &params);
+        let (booters, next) = page(booters, |booter: &BooterInfo| booter.kind.clone(), &params);
         Ok(Booters { booters, next })
     }
 }
 
 impl Serve for ModelList {
     async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Models, RpcError> {
-        let (models, next) = page(server.deps().look_for_models().await.list(), |model| &model.name, &params);
+        let (models, next) = page(server.deps().look_for_models().await.list(), |model| model.name.clone(), &params);
         Ok(Models { models, next })
     }
 }

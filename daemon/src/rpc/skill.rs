@@ -124,7 +124,7 @@ impl Serve for SkillList {
         // Names may repeat; the line end sorts below whatever a longer name goes on with.
         let keyed = skills.into_iter().enumerate().map(|(at, skill)| (format!("{}\n{at:06}", skill.name), skill));
         let paging = nano_protocol::catalog::PageParams { limit: params.limit, after: params.after };
-        let (mut page, mut next) = page(keyed.collect(), |(key, _)| key, &paging);
+        let (mut page, mut next) = page(keyed.collect(), |(key, _)| key.clone(), &paging);
         let mut bytes = 0;
         let fitting = page
             .iter()

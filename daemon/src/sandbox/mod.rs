@@ -6,6 +6,7 @@ pub mod lease;
 pub mod output;
 pub mod place;
 pub mod process;
+pub mod service;
 pub mod workspace;
 
 use std::any::Any;

@@ -7,9 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How many bytes of the beginning are kept.
-const HEAD: usize = 10 * 1024;
+pub const HEAD: usize = 10 * 1024;
 /// How many bytes of the end are kept.
-const TAIL: usize = 40 * 1024;
+pub const TAIL: usize = 40 * 1024;
 /// The longest line that is shown whole.
 const LINE: usize = 4 * 1024;
 /// The most that goes into the file.
@@ -31,6 +31,10 @@ enum Spill {
     /// Nothing was left out yet.
     Unneeded,
     Open(File),
+    /// It is somewhere else, and nothing had to be left out yet.
+    Offered,
+    /// It is somewhere else.
+    Elsewhere,
     /// The file ends early, for this reason.
     Partial(String),
 }
@@ -39,6 +43,15 @@ impl Output {
     /// Starts to collect; `path` is where the whole goes once that is needed.
     pub fn new(path: PathBuf) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), total: 0, path, spill: Spill::Unneeded, spill_always: false }
+    }
+
+    /// Makes one of `total` bytes that were printed in another computer, where `path` holds them all; `head` and `tail`
+    /// are what is known of them here.
+    pub fn elsewhere(path: PathBuf, head: &[u8], tail: &[u8], total: u64) -> Self {
+        let cut = total > (head.len() + tail.len()) as u64;
+        let spill = if cut { Spill::Elsewhere } else { Spill::Offered };
+        let (head, tail) = (head.to_vec(), tail.iter().copied().collect());
+        Self { head, tail, total, path, spill, spill_always: false }
     }
 
     /// Takes the next piece.
@@ -80,21 +93,26 @@ impl Output {
     }
 
     fn complete(&self) -> Option<PathBuf> {
-        matches!(self.spill, Spill::Open(_)).then(|| self.path.clone())
+        matches!(self.spill, Spill::Open(_) | Spill::Elsewhere).then(|| self.path.clone())
     }
 
     fn whereabouts(&self) -> String {
         match &self.spill {
-            Spill::Open(_) => format!("the whole output is in {}", self.path.display()),
+            Spill::Open(_) | Spill::Elsewhere => format!("the whole output is in {}", self.path.display()),
             Spill::Partial(why) => format!("{} is not the whole output: {why}", self.path.display()),
-            Spill::Unneeded => String::new(),
+            Spill::Unneeded | Spill::Offered => String::new(),
         }
     }
 
     /// Opens the file and writes what came so far, which is all still in memory.
     fn open_spill(&mut self) {
-        if !matches!(self.spill, Spill::Unneeded) {
-            return;
+        match self.spill {
+            Spill::Unneeded => {}
+            Spill::Offered => {
+                self.spill = Spill::Elsewhere;
+                return;
+            }
+            Spill::Open(_) | Spill::Elsewhere | Spill::Partial(_) => return,
         }
         let so_far = [self.head.as_slice(), self.tail.make_contiguous()].concat();
         self.spill = match create(&self.path).and_then(|mut file| file.write_all(&so_far).map(|()| file)) {

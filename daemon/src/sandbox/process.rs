@@ -2,7 +2,7 @@
 //!
 //! Dropping a [`Process`] closes the channel, and the helper then ends everything below it.
 
-use std::io::{ErrorKind, PipeReader, Read};
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,19 +43,8 @@ impl Process {
     /// Starts `job` under a helper of the executable `helper`.
     pub async fn start(helper: &Path, job: &Job, spill: PathBuf) -> Result<Self, SandboxError> {
         let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(cannot)?;
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
-        let keeper = {
-            let mut command = Command::new(helper);
-            command.arg(ARGUMENT).env_clear().current_dir("/");
-            command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(writer).stderr(Stdio::null());
-            command.spawn().map_err(cannot)?
-        };
-        ours.set_nonblocking(true).map_err(cannot)?;
-        let (news, mut control) = UnixStream::from_std(ours).map_err(cannot)?.into_split();
-        let mut line = serde_json::to_vec(job).map_err(|why| cannot(why.into()))?;
-        line.push(b'\n');
-        control.write_all(&line).await.map_err(cannot)?;
+        let (keeper, news, control) = keeper(helper, job, writer).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
         let progress = pump(Arc::clone(&pipe), Arc::clone(&output)).map_err(cannot)?;
         let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
@@ -104,6 +93,27 @@ impl Process {
         while let Ok(Ok(Some(_))) = timeout_at(patience, self.news.next_line()).await {}
         timeout_at(patience, self.keeper.wait()).await.ok();
     }
+}
+
+/// Starts a helper of the executable `helper` with `job`, which prints to `output`; returns it and its channel.
+pub(super) async fn keeper(
+    helper: &Path,
+    job: &Job,
+    output: PipeWriter,
+) -> std::io::Result<(Child, OwnedReadHalf, OwnedWriteHalf)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let mut command = Command::new(helper);
+    command.arg(ARGUMENT).env_clear().current_dir("/");
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null());
+    let child = command.spawn()?;
+    // It holds our copies of the other ends: nobody would see them close.
+    drop(command);
+    ours.set_nonblocking(true)?;
+    let (news, mut control) = UnixStream::from_std(ours)?.into_split();
+    let mut line = serde_json::to_vec(job)?;
+    line.push(b'\n');
+    control.write_all(&line).await?;
+    Ok((child, news, control))
 }
 
 /// Reads the pipe until everybody closed it, on a thread of its own: it must not stop when nobody waits for it.

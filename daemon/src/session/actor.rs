@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{SteerRequest, Submission};
+use super::computer::Attached;
 use super::deps::Deps;
 use super::registry::Registry;
 use super::steering_watch::SteeringWatch;
@@ -44,6 +45,8 @@ pub enum Command {
     Withdraw(String, Reply<()>),
     /// Boot the computer.
     Boot(Reply<Session>),
+    /// Lend the computer to a delegate, who may doubt that it is still there.
+    Lend(bool, Reply<Attached>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
     /// Hear of children that have ended.
@@ -57,7 +60,7 @@ pub(super) enum News {
     Answered(u64, Result<Answer, ProviderError>),
     ModelStopped(u64),
     CallEnded(u64, usize, Result<ToolOutcome, ToolFault>),
-    Booted(Result<Arc<dyn Sandbox>, SandboxError>),
+    Booted(Result<Attached, SandboxError>),
     SteeringFile,
 }
 
@@ -66,6 +69,8 @@ pub(super) struct OpenCall {
     pub call: ToolCall,
     pub result: Option<CallResult>,
     pub stop: Option<CancellationToken>,
+    /// Whether it was made once more because the computer was gone.
+    pub again: bool,
     /// A record that goes with its result.
     pub settles: Option<Key>,
 }
@@ -102,9 +107,17 @@ pub(super) struct Actor {
     pub skills: Arc<Offer>,
     pub sandbox: Option<Arc<dyn Sandbox>>,
     pub booting: bool,
+    pub boot_stop: Option<CancellationToken>,
+    /// Why the computer could not be had when that was last tried.
+    pub unbootable: Option<String>,
+    /// Whether the model is asked once the computer has been looked at.
+    pub asking: bool,
+    /// Why the computer of before is gone, until the model has been told.
+    pub lost: Option<String>,
     /// Calls that wait for the computer.
     pub awaiting_boot: Vec<usize>,
     pub boot_replies: Vec<Reply<Session>>,
+    pub lend_replies: Vec<Reply<Attached>>,
     pub close_replies: Vec<Reply<Session>>,
     pub end_replies: HashMap<TaskId, Vec<Reply<Task>>>,
     pub deadline: Option<Instant>,
@@ -145,8 +158,13 @@ impl Actor {
             skills,
             sandbox: None,
             booting: false,
+            boot_stop: None,
+            unbootable: None,
+            asking: false,
+            lost: None,
             awaiting_boot: Vec::new(),
             boot_replies: Vec::new(),
+            lend_replies: Vec::new(),
             close_replies: Vec::new(),
             end_replies: HashMap::new(),
             deadline: None,
@@ -188,8 +206,10 @@ impl Actor {
                 return Ok(());
             }
             let idle = self.machine.is_idle() || self.machine.is_held();
+            if idle && self.is_over() && self.sandbox.is_some() && inbox.is_empty() {
+                self.free_computer().await?;
+            }
             if idle && !self.booting && self.registry.retire(&self.record.session.id, &inbox) {
-                self.free_sandbox().await;
                 return Ok(());
             }
         }

@@ -15,21 +15,10 @@ impl Actor {
     pub(super) async fn act(&mut self, effect: Effect) -> Result<(), StoreError> {
         match effect {
             Effect::Begin(_) => self.begin_task(),
-            Effect::Ask => {
-                // What the computer can do may have changed since a daemon before looked.
-                if self.record.session.booted && self.sandbox.is_none() && !self.booting {
-                    self.rejoin().await?;
-                }
-                self.look_at_tools().await?;
-                self.start_model_call();
-            }
+            Effect::Ask => return self.ask().await,
             Effect::Start(call) => self.start_call(call),
             Effect::StopCall(call) => self.stop_call(call),
-            Effect::StopModel => {
-                if let Some(stop) = &self.model_stop {
-                    stop.cancel();
-                }
-            }
+            Effect::StopModel => self.stop_model(),
             Effect::Ended(call, _) => self.look_for_children(call),
             Effect::Finish(..) => return self.tell_ends().await,
             Effect::TurnBegin

@@ -1,69 +1,33 @@
-//! Booting, and the tool list that follows from it: wide before, exact after, from one function for every agent.
+//! How a session's actor gets its computer, looks for it again, lends it to delegates and gives it back.
+//!
+//! A delegate that shares its parent's computer asks the parent's actor for it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::event::{Data, EventType};
+use nano_protocol::event::EventType;
+use nano_protocol::message::{Message, Role};
 use nano_protocol::session::{Session, SessionState};
-use nano_protocol::tool::{Prompt, Tool as WireTool};
+use nano_protocol::tool::Prompt;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use super::actor::{Actor, News, Reply};
-use super::deps::Deps;
-use crate::booters::BootRequest;
+use super::actor::{Actor, Command, News, Reply};
+use super::computer::{self, Attached};
+use super::offered::{booter_prompts, found, known, offered, refresh_tools};
 use crate::config::AgentConfig;
 use crate::sandbox::workspace::Workspace;
-use crate::sandbox::{Capabilities, Capability, Sandbox, SandboxError};
-use crate::skills::offer::Offer;
-use crate::store::record::SessionRecord;
+use crate::sandbox::{Capabilities, Capability, SandboxError};
+use crate::store::record::ComputerRecord;
 use crate::store::{Change, StoreError};
-use crate::tools::set::{Choice, Machine, ToolSet};
+use crate::tools::ToolSpec;
+use crate::tools::set::ToolSet;
 
-/// Returns what a session is offered now: the one source of tools for every agent.
-pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
-    let session = &record.session;
-    let agent = deps.agent(&session.agent);
-    let booter = deps.booter(&session.booter);
-    let declared = booter.map(|booter| booter.declared(Path::new(&session.workspace))).unwrap_or_default();
-    let found = stored_capabilities(session);
-    let capabilities = if session.booted { found } else { Capabilities::Known(declared.capabilities) };
-    let gone = || format!("the booter {} is not there", session.booter);
-    let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
-    let (kind, booted) = (session.booter.as_str(), session.booted);
-    let fixed = declared.fixed;
-    let machine = Machine { kind, booted, capabilities: &capabilities, fixed, lacking: &lacking };
-    let gone = deps.agent_is_gone(&session.agent);
-    let barred = super::children::barred(deps, record);
-    let choice = Choice {
-        mode: session.tool_mode,
-        tools: if gone { Some(&[]) } else { session.tools.as_deref() },
-        enable_exec: agent.enable_exec,
-        enable_followup: agent.enable_followup,
-        delegate_barred: barred.as_deref(),
-        skills_offered: !skills.is_empty(),
-    };
-    ToolSet::assemble(&deps.tools, machine, choice)
-}
-
-/// Returns the booter's parts of the prompt.
-pub fn booter_prompts(deps: &Deps, session: &Session) -> Vec<Prompt> {
-    let declared = deps.booter(&session.booter).map(|booter| booter.declared(Path::new(&session.workspace)));
-    declared.map(|declared| declared.prompts).unwrap_or_default()
-}
-
-fn stored_capabilities(session: &Session) -> Capabilities {
-    match &session.capabilities {
-        Some(words) => Capabilities::Known(words.iter().filter_map(|word| Capability::parse(word)).collect()),
-        None => Capabilities::Unknown,
-    }
-}
-
-fn boot_request(session: &Session) -> BootRequest {
-    let workspace = session.workspace.clone().into();
-    BootRequest { session: session.id.clone(), key: session.id.0.clone(), workspace, level: session.level }
-}
+/// How long a session that ends waits for its computer to be given back; after that it is done beside it.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
 impl Actor {
     pub(super) fn agent(&self) -> AgentConfig {
@@ -92,23 +56,83 @@ impl Actor {
         Ok(Arc::new(workspace.with_readable(readable)))
     }
 
-    /// Boots the computer, or takes it up again after a restart, unless that is under way.
+    /// Gets the computer, or looks for it again, unless that is under way.
     pub(super) fn start_boot(&mut self) {
         if std::mem::replace(&mut self.booting, true) {
             return;
         }
-        let session = &self.record.session;
-        let (kind, request, news) = (session.booter.clone(), boot_request(session), self.news.clone());
-        let found = session.booted.then(|| stored_capabilities(session));
-        let deps = self.deps.clone();
+        self.unbootable = None;
+        let (deps, registry, news) = (self.deps.clone(), self.registry.clone(), self.news.clone());
+        let (record, stop) = (self.record.clone(), CancellationToken::new());
+        let doubt = self.awaiting_boot.iter().any(|&at| self.open.get(at).is_some_and(|open| open.again));
+        self.boot_stop = Some(stop.clone());
         self.deps.shutdown.spawn("boot", async move {
-            let booted = match (deps.booter(&kind), found) {
-                (Some(booter), _) => booter.attach(&request, "").await,
-                (None, _) => Err(SandboxError::Start(format!("the booter {kind} is not configured"))),
+            let obtained = async {
+                match record.session.parent.as_ref().filter(|_| record.shares) {
+                    Some(parent) => registry
+                        .ask(parent, |reply| Command::Lend(doubt, reply))
+                        .await
+                        .map_err(|why| failed(why.message)),
+                    None => computer::obtain(&deps, &record.session).await,
+                }
+            };
+            let booted = tokio::select! {
+                biased;
+                () = stop.cancelled() => Err(failed("the session was closed".into())),
+                // What is on record by now is looked for by the next daemon.
+                () = deps.shutdown.cutting().cancelled() => Err(failed("the daemon is going down".into())),
+                booted = obtained => booted,
             };
             // The actor may be gone; then the daemon is going down.
             drop(news.send(News::Booted(booted)).await);
         });
+    }
+
+    /// Tells whether a tool runs in the computer, or brings files there.
+    pub(super) fn needs_computer(&self, spec: &ToolSpec) -> bool {
+        let remote = || self.deps.booter(&self.record.session.booter).is_some_and(|booter| booter.is_remote());
+        spec.source.starts_with("booter:") || (spec.source == "skill" && self.unbootable.is_none() && remote())
+    }
+
+    /// Asks the model, once the computer of before has been looked at: what it can do may have changed.
+    pub(super) async fn ask(&mut self) -> Result<(), StoreError> {
+        if known(&self.deps, &self.record).booted && self.sandbox.is_none() && self.unbootable.is_none() {
+            self.generation += 1;
+            self.asking = true;
+            self.start_boot();
+            return Ok(());
+        }
+        self.tell_loss().await?;
+        self.look_at_tools().await?;
+        self.start_model_call();
+        Ok(())
+    }
+
+    /// Stops a model call; one that waits for the computer never began.
+    pub(super) fn stop_model(&mut self) {
+        if let Some(stop) = &self.model_stop {
+            stop.cancel();
+        }
+        if std::mem::take(&mut self.asking) {
+            let (news, generation) = (self.news.clone(), self.generation);
+            self.deps.shutdown.spawn("model-call", async move {
+                drop(news.send(News::ModelStopped(generation)).await);
+            });
+        }
+    }
+
+    /// Tells the model that the computer is another one, in one step with the record that it knows.
+    async fn tell_loss(&mut self) -> Result<(), StoreError> {
+        let Some(why) = self.lost.take() else { return Ok(()) };
+        let text =
+            format!("The sandbox of before is gone ({why}). There is a new one; files and variables may be gone.");
+        let mut changes = Vec::new();
+        let source = |message: &mut Message| message.source = Some("sandbox".into());
+        self.add_message(Role::Steering, text, source, &mut changes);
+        if let Some(told) = computer::current(&self.deps, &self.record.session.id)? {
+            changes.push(Change::computer(&ComputerRecord { lost: None, ..told }));
+        }
+        self.commit(changes).await.map(|_| ())
     }
 
     /// Looks at skills and tools anew before a request: files, or the profile, may have changed since the last one.
@@ -120,55 +144,64 @@ impl Actor {
         self.commit(changes).await.map(|_| ())
     }
 
-    /// Takes up the computer of before the restart, and looks what it can do now.
-    pub(super) async fn rejoin(&mut self) -> Result<(), StoreError> {
+    async fn take(&mut self, attached: Attached) -> Result<(), StoreError> {
+        let can = attached.sandbox.capabilities().clone();
+        self.sandbox = Some(attached.sandbox);
+        self.lost = attached.lost.or(self.lost.take());
         let session = &self.record.session;
-        let Some(booter) = self.deps.booter(&session.booter).cloned() else { return Ok(()) };
-        match booter.attach(&boot_request(session), "").await {
-            Ok(sandbox) => self.take(sandbox).await,
-            // The first call of a computer tool tries again and tells the model.
-            Err(error) => {
-                tracing::warn!(session = %self.record.session.id, %error, "the computer is not there");
-                Ok(())
-            }
-        }
-    }
-
-    async fn take(&mut self, sandbox: Arc<dyn Sandbox>) -> Result<(), StoreError> {
-        let found = sandbox.capabilities().clone();
-        self.sandbox = Some(sandbox);
-        let session = &self.record.session;
-        if !session.booted || stored_capabilities(session) != found {
-            self.record_boot(&found).await?;
+        if !session.booted || found(session.capabilities.as_deref()) != can {
+            self.record_boot(&can).await?;
         }
         Ok(())
     }
 
-    /// Takes the booted computer: what it can do is recorded, then the waiting calls start.
-    pub(super) async fn booted(&mut self, booted: Result<Arc<dyn Sandbox>, SandboxError>) -> Result<(), StoreError> {
-        self.booting = false;
+    /// Takes the booted computer: what it can do is recorded, then what waited for it goes on.
+    pub(super) async fn booted(&mut self, booted: Result<Attached, SandboxError>) -> Result<(), StoreError> {
+        (self.booting, self.boot_stop) = (false, None);
+        let asking = std::mem::take(&mut self.asking);
         let waiting = std::mem::take(&mut self.awaiting_boot);
         match booted {
-            Ok(sandbox) => {
-                self.take(sandbox).await?;
-                for reply in self.boot_replies.drain(..) {
-                    drop(reply.send(Ok(self.record.session.clone())));
-                }
+            Ok(attached) => {
+                self.take(attached.clone()).await?;
+                self.boot_replies.drain(..).for_each(|reply| drop(reply.send(Ok(self.record.session.clone()))));
+                self.lend_replies.drain(..).for_each(|reply| drop(reply.send(Ok(attached.clone()))));
                 for at in waiting {
                     self.start_call(at);
                 }
             }
-            Err(error) => {
-                for reply in self.boot_replies.drain(..) {
-                    drop(reply.send(Err(RpcError::new(ErrorKind::Unavailable, error.to_string()))));
-                }
-                let text = error.to_string();
-                for at in waiting {
-                    self.call_ended(at, Err(SandboxError::Start(text.clone()).into())).await?;
-                }
-            }
+            Err(error) => self.not_booted(&error, waiting).await?,
+        }
+        if asking {
+            self.ask().await?;
         }
         self.answer_close().await
+    }
+
+    async fn not_booted(&mut self, error: &SandboxError, waiting: Vec<usize>) -> Result<(), StoreError> {
+        let text = error.to_string();
+        tracing::warn!(session = %self.record.session.id, error = text, "the computer is not there");
+        self.unbootable = Some(text.clone());
+        let refusal = || RpcError::new(ErrorKind::Unavailable, text.clone());
+        self.boot_replies.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
+        self.lend_replies.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
+        for at in waiting {
+            let toolset = self.offered();
+            let name = self.open.get(at).map(|open| open.call.name.clone()).unwrap_or_default();
+            if toolset.get(&name).is_some_and(|tool| self.needs_computer(tool.spec())) {
+                self.call_ended(at, Err(failed(text.clone()).into())).await?;
+            } else {
+                // What a skill says is worth something without its files.
+                self.start_call(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the computer again that a call found gone; the call is made once more with what is there then.
+    pub(super) fn look_again(&mut self, at: usize) {
+        self.sandbox = None;
+        self.awaiting_boot.push(at);
+        self.start_boot();
     }
 
     async fn record_boot(&mut self, found: &Capabilities) -> Result<(), StoreError> {
@@ -195,10 +228,9 @@ impl Actor {
     }
 
     pub(super) fn boot_for(&mut self, reply: Reply<Session>) {
-        if self.record.session.state == SessionState::Closed {
-            let closed = format!("session {} is closed", self.record.session.id);
-            drop(reply.send(Err(RpcError::new(ErrorKind::Conflict, closed))));
-        } else if self.sandbox.is_some() || self.record.session.booted {
+        if let Err(closed) = self.may_boot() {
+            drop(reply.send(Err(closed)));
+        } else if self.sandbox.is_some() {
             drop(reply.send(Ok(self.record.session.clone())));
         } else {
             self.boot_replies.push(reply);
@@ -206,26 +238,57 @@ impl Actor {
         }
     }
 
-    /// Gives the computer back where nobody will come for it again.
-    pub(super) async fn free_sandbox(&mut self) {
-        let over = self.record.ephemeral || self.record.session.state == SessionState::Closed;
-        if let Some(sandbox) = self.sandbox.take().filter(|_| over) {
+    /// Lends the computer to a delegate, who may `doubt` that it is still there.
+    pub(super) fn lend(&mut self, doubt: bool, reply: Reply<Attached>) {
+        if doubt {
+            self.sandbox = None;
+        }
+        match (self.may_boot(), &self.sandbox) {
+            (Err(closed), _) => drop(reply.send(Err(closed))),
+            (Ok(()), Some(sandbox)) => drop(reply.send(Ok(Attached { sandbox: sandbox.clone(), lost: None }))),
+            (Ok(()), None) => {
+                self.lend_replies.push(reply);
+                self.start_boot();
+            }
+        }
+    }
+
+    fn may_boot(&self) -> Result<(), RpcError> {
+        if self.record.session.state != SessionState::Closed {
+            return Ok(());
+        }
+        Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", self.record.session.id)))
+    }
+
+    /// Tells whether nobody will come for the computer again.
+    pub(super) fn is_over(&self) -> bool {
+        self.record.ephemeral || self.record.session.state == SessionState::Closed
+    }
+
+    /// Gives the computer back: on record first, then to its server.
+    pub(super) async fn free_computer(&mut self) -> Result<(), StoreError> {
+        if let Some(sandbox) = self.sandbox.take().filter(|_| !self.record.shares) {
             sandbox.shutdown().await;
         }
+        let mut changes = computer::released(&self.deps, &self.record.session.id)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if self.record.session.state != SessionState::Closed {
+            (self.record.session.booted, self.record.session.capabilities) = (false, None);
+            let changed = refresh_tools(&self.deps, &mut self.record, &self.skills);
+            changes.extend(changed.map(|data| self.draft(EventType::SessionToolsChanged, data)));
+            changes.push(Change::session(&self.record));
+        }
+        self.commit(changes).await?;
+        let given = computer::give_back(&self.deps, &self.record.session.id);
+        if tokio::time::timeout(FIRST_ATTEMPT, given).await.is_err() {
+            self.deps.computers.notify_one();
+        }
+        Ok(())
     }
 }
 
-/// Brings a record's tool list up to date; returns what changed, if anything did.
-pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord, skills: &Offer) -> Option<Data> {
-    let set = offered(deps, record, skills);
-    let (tools, exact) = (set.wire(), set.exact);
-    record.exact = exact;
-    if record.tools == tools {
-        return None;
-    }
-    let names = |tools: &[WireTool]| tools.iter().map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
-    let (old, new) = (names(&record.tools), names(&tools));
-    (record.tools, record.revision) = (tools, record.revision + 1);
-    let (added, removed): (Vec<_>, Vec<_>) = (new.difference(&old).collect(), old.difference(&new).collect());
-    Some(json!({"added": added, "removed": removed, "revision": record.revision}))
+fn failed(why: String) -> SandboxError {
+    SandboxError::Failed(why)
 }

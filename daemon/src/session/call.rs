@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, News};
 use super::task::{Input, Stop};
 use super::transcript;
+use crate::sandbox::SandboxError;
 use crate::store::StoreError;
 use crate::store::record::CallResult;
 use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome};
@@ -31,7 +32,7 @@ impl Actor {
             let text = format!("the arguments are not a JSON object; nothing was run. They were: {raw}");
             return self.tell(at, Ok(ToolOutcome::Failed(text)));
         }
-        if !tool.spec().requires.is_empty() && self.sandbox.is_none() {
+        if self.sandbox.is_none() && self.needs_computer(tool.spec()) {
             self.awaiting_boot.push(at);
             return self.start_boot();
         }
@@ -48,6 +49,7 @@ impl Actor {
             workspace,
             skills: self.skills.clone(),
             sandbox: self.sandbox.clone(),
+            unbootable: self.unbootable.clone(),
             exec_timeout: agent.exec_timeout,
             exec_timeout_max: agent.exec_timeout_max,
             spill: self.deps.spill(&self.record.session.id),
@@ -97,6 +99,12 @@ impl Actor {
         outcome: Result<ToolOutcome, ToolFault>,
     ) -> Result<(), StoreError> {
         let Some(open) = self.open.get_mut(at).filter(|open| open.stop.is_some()) else { return Ok(()) };
+        if let Err(ToolFault::Sandbox(SandboxError::Lost { .. })) = &outcome
+            && !std::mem::replace(&mut open.again, true)
+        {
+            self.look_again(at);
+            return Ok(());
+        }
         let (content, ok, stopped) = match outcome {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
             Ok(ToolOutcome::Failed(text)) => (text, false, false),

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
 use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
+use crate::session::computer::Wake;
 use crate::session::event_log::EventLog;
 use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;
@@ -44,6 +45,8 @@ pub struct Deps {
     pub skills: Arc<Library>,
     /// Every kind of computer.
     pub booters: Vec<Arc<dyn Booter>>,
+    /// Wakes what gives computers back.
+    pub computers: Wake,
     /// The daemon's end.
     pub shutdown: Shutdown,
     /// The state directory.

@@ -67,7 +67,13 @@ impl Actor {
         changes.push(self.task_event(kind, task, json!({"turn": turn})));
     }
 
-    fn add_message(&mut self, role: Role, content: String, with: impl FnOnce(&mut Message), changes: &mut Vec<Change>) {
+    pub(super) fn add_message(
+        &mut self,
+        role: Role,
+        content: String,
+        with: impl FnOnce(&mut Message),
+        changes: &mut Vec<Change>,
+    ) {
         let Some(task) = self.turn_task.clone() else { return };
         let id = MessageId::from_ulid(&self.deps.clock.ulid());
         let mut message = Message::text(id, task, role, content, self.deps.clock.now());

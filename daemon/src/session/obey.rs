@@ -42,6 +42,10 @@ impl Actor {
                 self.boot_for(reply);
                 Ok(())
             }
+            Command::Lend(doubt, reply) => {
+                self.lend(doubt, reply);
+                Ok(())
+            }
             Command::Close(reply) => self.close(reply).await,
             Command::Children => self.hear_children().await,
             Command::Wake => Ok(()),
@@ -170,6 +174,9 @@ impl Actor {
             self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
+        if let Some(stop) = &self.boot_stop {
+            stop.cancel();
+        }
         self.feed(Input::Close).await?;
         self.answer_close().await
     }
@@ -178,6 +185,9 @@ impl Actor {
     pub(super) async fn answer_close(&mut self) -> Result<(), StoreError> {
         if !self.machine.is_idle() || self.booting {
             return Ok(());
+        }
+        if self.record.session.state == SessionState::Closed {
+            self.free_computer().await?;
         }
         if std::mem::take(&mut self.record.closing) {
             let closed = self.draft(EventType::SessionClosed, json!({"session": self.record.session}));

@@ -140,7 +140,7 @@ impl Registry {
             index.names.insert(name.clone(), session.id.clone());
         }
         let skills = super::skills::offer(&self.deps, &record.session).await;
-        drop(super::boot::refresh_tools(&self.deps, &mut record, &skills));
+        drop(super::offered::refresh_tools(&self.deps, &mut record, &skills));
         let session = &record.session;
         let data = json!({"session": session});
         let created = crate::store::record::Draft {

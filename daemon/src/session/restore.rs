@@ -39,7 +39,7 @@ pub(super) async fn restore(
     let mut transcript = deps.store.all_messages(id)?;
     let mut changes = Vec::new();
     let skills = super::skills::offer(deps, &record.session).await;
-    changes.extend(super::boot::refresh_tools(deps, &mut record, &skills).map(|data| {
+    changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
     }));
     close_open_calls(deps, id, &mut transcript, &mut changes)?;

@@ -2,15 +2,16 @@
 
 use nano_protocol::session::{SessionPrompts, SessionTools};
 
-use super::boot::{booter_prompts, offered};
 use super::deps::Deps;
+use super::offered::{booter_prompts, offered, seen};
 use super::{prompt, skills};
 use crate::store::record::SessionRecord;
 
-pub use super::boot::refresh_tools;
+pub use super::offered::refresh_tools;
 
 /// Returns the list that the model gets, and what it does not get.
 pub async fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
+    let record = &seen(deps, record);
     let session = &record.session;
     let skills = skills::offer(deps, session).await;
     let set = offered(deps, record, &skills);
@@ -28,6 +29,7 @@ pub async fn tools(deps: &Deps, record: &SessionRecord) -> SessionTools {
 
 /// Returns the prompt in its parts and as the model gets it.
 pub async fn prompts(deps: &Deps, record: &SessionRecord) -> SessionPrompts {
+    let record = &seen(deps, record);
     let session = &record.session;
     let skills = skills::offer(deps, session).await;
     let set = offered(deps, record, &skills);

@@ -45,6 +45,10 @@ impl Key {
     pub fn call(session: &SessionId, place: usize) -> Self {
         Self(join(b'c', &[session.0.as_bytes(), &(place as u64).to_be_bytes()]))
     }
+    /// A computer that was made for a session, or was about to be.
+    pub fn computer(session: &SessionId, key: &str) -> Self {
+        Self(join(b'b', &[session.0.as_bytes(), key.as_bytes()]))
+    }
     /// What a session has delegated to a child and not heard of yet.
     pub fn child(parent: &SessionId, child: &SessionId) -> Self {
         Self(join(b'd', &[parent.0.as_bytes(), child.0.as_bytes()]))
@@ -82,11 +86,11 @@ impl Key {
         Self(join(b'!', &[name.as_bytes()]))
     }
 
-    /// Every record of a kind: `s`, `t`, `f`, `a`, `e`, `k`.
+    /// Every record of a kind: `s`, `t`, `b`, `f`, `a`, `e`, `k`.
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }
-    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `d` of a session, `r`, `v` of a follow-up.
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d` of a session, `r`, `v` of a follow-up.
     pub fn below(kind: u8, owner: &str) -> Self {
         Self(join(kind, &[owner.as_bytes(), b""]))
     }

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use keys::Key;
 pub use open::{StateLock, lock};
-use record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
+use record::{ComputerRecord, Draft, SessionRecord, SteeringRecord, TaskRecord};
 
 /// The schema this version writes; a newer one is refused untouched.
 pub const SCHEMA: u32 = 1;
@@ -91,6 +91,10 @@ impl Change {
     /// Writes a session.
     pub fn session(record: &SessionRecord) -> Self {
         Self::put(Key::session(&record.session.id), record)
+    }
+    /// Writes a computer.
+    pub fn computer(record: &ComputerRecord) -> Self {
+        Self::put(Key::computer(&record.session, &record.key), record)
     }
     /// Writes a task that has its number.
     pub fn task(record: &TaskRecord) -> Self {

@@ -5,7 +5,7 @@ use nano_protocol::catalog::AgentCreateParams;
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::followup::Followup;
 use nano_protocol::id::{FollowupId, MessageId, SessionId, TaskId};
-use nano_protocol::session::{Delivery, Session};
+use nano_protocol::session::{Delivery, Level, Session};
 use nano_protocol::task::{Limits, Task};
 use nano_protocol::time::Timestamp;
 use nano_protocol::tool::Tool;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// A session with what clients do not see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "they are facts, each by its own name")]
 pub struct SessionRecord {
     /// What clients see.
     pub session: Session,
@@ -34,6 +35,31 @@ pub struct SessionRecord {
     /// How many sessions stand above it, each a delegate of the one before.
     #[serde(default)]
     pub depth: u32,
+}
+
+/// A remote computer that a session has, or had: on record before it is made, until it is known to be given back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComputerRecord {
+    /// For whom it was made.
+    pub session: SessionId,
+    /// The booter's kind.
+    pub kind: String,
+    /// What makes its making happen once.
+    pub key: String,
+    /// What the booter calls it, once it is made.
+    pub handle: Option<String>,
+    /// Whether it has served.
+    pub served: bool,
+    /// Why the one before it is gone, until the model has been told.
+    pub lost: Option<String>,
+    /// Whether nobody uses it any more.
+    pub giving_back: bool,
+    /// Where commands start, if it shares the host's files.
+    pub workspace: String,
+    /// How far commands may reach.
+    pub level: Level,
+    /// When it was put on record.
+    pub at: Timestamp,
 }
 
 /// A task with what clients do not see.

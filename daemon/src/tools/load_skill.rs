@@ -6,8 +6,8 @@ use nano_protocol::Object;
 use serde::Deserialize;
 
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
 use crate::sandbox::workspace::shown;
+use crate::sandbox::{BoxFuture, SandboxError};
 use crate::skills::{Skill, files, plain};
 
 /// The longest body of one answer, in bytes.
@@ -69,9 +69,15 @@ impl Tool for LoadSkill {
 
 /// Returns where the session's tools find the skill's folder.
 async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<String, ToolFault> {
-    match &context.sandbox {
-        Some(sandbox) => Ok(plain(Path::new(&sandbox.skill_folder(&skill.document.name, folder).await?))),
-        None => Ok(plain(folder)),
+    match (&context.sandbox, &context.unbootable) {
+        (Some(sandbox), _) => match sandbox.skill_folder(&skill.document.name, folder).await {
+            Ok(place) => Ok(plain(Path::new(&place))),
+            Err(gone @ SandboxError::Lost { .. }) => Err(gone.into()),
+            // What the document says is worth something without the files beside it.
+            Err(why) => Ok(format!("(not there: {why})")),
+        },
+        (None, Some(why)) => Ok(format!("(not there: {why})")),
+        (None, None) => Ok(plain(folder)),
     }
 }
 

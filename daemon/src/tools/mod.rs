@@ -74,6 +74,8 @@ pub struct ToolContext {
     pub skills: Arc<Offer>,
     /// The session's computer; present for every tool that requires a capability.
     pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Why it could not be had, when that was last tried.
+    pub unbootable: Option<String>,
     /// How long a command may take that asks for nothing.
     pub exec_timeout: Duration,
     /// How long a command may ask for.

@@ -52,6 +52,7 @@ impl Fixture {
             workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
             skills: Arc::default(),
             sandbox,
+            unbootable: None,
             exec_timeout: Duration::from_mins(1),
             exec_timeout_max: Duration::from_mins(10),
             spill: folder.path().join("spill"),

@@ -5,7 +5,7 @@ use std::io::{Result, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::http;
+use crate::http;
 
 /// What the model does with one request. `{n}` in texts, ids and arguments stands for the request's number.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,0 +1,230 @@
+//! Shell commands as jobs of a remote computer, for booters whose servers do not wait long enough, or cannot cancel.
+//!
+//! A command runs apart from the request that started it, and is watched by further, short ones. So it may take as long
+//! as it was given, and is ended with all that it started at its time limit, on cancel, and with its task. It counts as
+//! held from before its start until its end is known: nothing runs on that nobody would end.
+
+mod script;
+
+use std::collections::{BTreeSet, HashMap};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use nano_protocol::id::TaskId;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use ulid::Ulid;
+
+pub use script::quoted;
+use script::{Look, State};
+
+use crate::sandbox::{BoxFuture, Command, Ending, Report, SandboxError};
+
+/// The longest that one request waits for a job's end: servers and what lies between give up after half a minute.
+const WAIT: Duration = Duration::from_secs(20);
+/// How long a background command is watched for failing at once.
+const BACKGROUND: Duration = Duration::from_millis(300);
+/// How long a script may take beside its waiting.
+const SLACK: Duration = Duration::from_secs(5);
+/// How long ending may take: two grace times.
+const STOP: Duration = Duration::from_secs(10);
+/// How often in a row looking may fail.
+const LOOKS: usize = 5;
+
+/// What a short command line came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Its exit status.
+    pub code: i32,
+    /// Its standard output; blanks at both ends may be missing.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// A computer that runs short command lines in its workspace.
+pub trait Shell: Send + Sync {
+    /// Runs a command line that ends within `limit`.
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>>;
+}
+
+/// The jobs of one computer.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    held: Mutex<HashMap<TaskId, BTreeSet<String>>>,
+    /// Those whose folders may go with the next start.
+    over: Mutex<Vec<String>>,
+}
+
+struct Job<'a> {
+    id: &'a str,
+    shell: &'a dyn Shell,
+    command: &'a Command,
+}
+
+impl Jobs {
+    /// Runs a shell command to its end, its time limit, or until `cancel`.
+    pub async fn run(
+        &self,
+        shell: &dyn Shell,
+        command: &Command,
+        cancel: &CancellationToken,
+    ) -> Result<Report, SandboxError> {
+        let id = Ulid::generate().to_string();
+        lock(&self.held).entry(command.task.clone()).or_default().insert(id.clone());
+        let (job, over) = (Job { id: &id, shell, command }, mem::take(&mut *lock(&self.over)));
+        let watched = tokio::select! {
+            // Who cancels is not told of an end that came at the same moment.
+            biased;
+            () = cancel.cancelled() => job.stop().await.map(|look| (Ending::Cancelled, look)),
+            watched = job.watch(&over) => watched,
+        };
+        match watched {
+            Ok((ending, look)) => Ok(self.report(&job, ending, &look)),
+            // What is gone, or was ended, needs nobody any more; else the end of the task tries again.
+            Err(why) => {
+                if matches!(why, SandboxError::Lost { .. } | SandboxError::Start(_)) || job.stop().await.is_ok() {
+                    self.release(&command.task, &id);
+                }
+                Err(why)
+            }
+        }
+    }
+
+    fn report(&self, job: &Job<'_>, ending: Ending, look: &Look) -> Report {
+        let (output, spill) = look.output().render();
+        let running = ending == Ending::Running;
+        let left_running = look.left.max(usize::from(running));
+        if left_running == 0 {
+            self.release(&job.command.task, job.id);
+            if spill.is_none() {
+                lock(&self.over).push(job.id.to_owned());
+            }
+        }
+        let later = (left_running > 0).then(|| look.out.clone());
+        Report { ending, output, spill: spill.or(later), left_running }
+    }
+
+    fn release(&self, task: &TaskId, id: &str) {
+        let mut held = lock(&self.held);
+        if let Some(of_task) = held.get_mut(task) {
+            of_task.remove(id);
+            if of_task.is_empty() {
+                held.remove(task);
+            }
+        }
+    }
+
+    /// Ends what the task's commands left running.
+    pub async fn end_task(&self, shell: &dyn Shell, task: &TaskId) {
+        let ids = lock(&self.held).remove(task).unwrap_or_default();
+        end(shell, ids.iter()).await;
+    }
+
+    /// Ends everything that was left running.
+    pub async fn shutdown(&self, shell: &dyn Shell) {
+        let held = mem::take(&mut *lock(&self.held));
+        end(shell, held.values().flatten()).await;
+    }
+}
+
+async fn end(shell: &dyn Shell, ids: impl Iterator<Item = &String>) {
+    // All at once: the grace runs once, not once for each.
+    let ended = join_all(ids.map(|id| stop(shell, id))).await;
+    for error in ended.into_iter().filter_map(Result::err) {
+        tracing::warn!(%error, "a command may be left running in the sandbox");
+    }
+}
+
+async fn stop(shell: &dyn Shell, id: &str) -> Result<Look, SandboxError> {
+    ask(shell, id, script::stop(id), STOP).await
+}
+
+async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Result<Look, SandboxError> {
+    let said = shell.sh(line, limit + SLACK).await?;
+    Look::read(id, &said.stdout).ok_or_else(|| {
+        let why = if said.stderr.is_empty() { "its shell says nothing" } else { said.stderr.trim() };
+        SandboxError::Failed(format!(
+            "the sandbox does not run commands as it should (exit status {}): {why}",
+            said.code
+        ))
+    })
+}
+
+impl Job<'_> {
+    async fn watch(&self, over: &[String]) -> Result<(Ending, Look), SandboxError> {
+        let mut look = self.start(over).await?;
+        // Counted from its beginning: the computer may have had to wake up for it.
+        let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
+        loop {
+            let ending = match look.state {
+                State::Exited(code) => Ending::Exited(code),
+                State::Dead => Ending::Signalled("SIGKILL".into()),
+                State::Nowhere => {
+                    let cwd = look.out.display();
+                    return Err(SandboxError::Start(format!("cwd: there is no folder {cwd} in the sandbox")));
+                }
+                State::Running if self.command.background => Ending::Running,
+                State::Running if Instant::now() >= end => return Ok((Ending::TimedOut, self.stop().await?)),
+                State::Running => {
+                    look = self.look(end).await?;
+                    continue;
+                }
+            };
+            return Ok((ending, look));
+        }
+    }
+
+    async fn start(&self, over: &[String]) -> Result<Look, SandboxError> {
+        let pieces = script::pieces(&self.command.text);
+        let (last, first) = pieces.split_last().unwrap_or((&"", &[]));
+        for piece in first {
+            self.shell.sh(script::put(self.id, piece), SLACK).await?;
+        }
+        let (background, wait) = (self.command.background, self.first_wait());
+        let line = script::launch(self.id, last, &self.cwd(), over, wait, background);
+        ask(self.shell, self.id, line, wait).await
+    }
+
+    /// Returns how long the start itself waits for the end.
+    fn first_wait(&self) -> Duration {
+        if self.command.background { BACKGROUND } else { self.command.timeout.min(WAIT) }
+    }
+
+    fn cwd(&self) -> String {
+        match &self.command.cwd {
+            Some(cwd) if cwd.is_absolute() => cwd.to_string_lossy().into_owned(),
+            // Never an option, a search through CDPATH or `-`.
+            Some(cwd) => format!("./{}", cwd.display()),
+            None => ".".into(),
+        }
+    }
+
+    /// Looks until that works: a look changes nothing.
+    async fn look(&self, end: Instant) -> Result<Look, SandboxError> {
+        let mut failed = 0;
+        loop {
+            let wait = end.saturating_duration_since(Instant::now()).min(WAIT);
+            match ask(self.shell, self.id, script::look(self.id, wait), wait).await {
+                Err(SandboxError::Failed(_)) if failed < LOOKS => failed += 1,
+                // Something was done, so it is not the kind of loss after which all is simply done again.
+                Err(SandboxError::Lost { why, .. }) => {
+                    let gone = "the sandbox went away while the command ran; it is unknown how far the command got";
+                    return Err(SandboxError::Failed(format!("{gone} ({why})")));
+                }
+                looked => return looked,
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    async fn stop(&self) -> Result<Look, SandboxError> {
+        stop(self.shell, self.id).await
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,55 @@
+//! `python` in a ship: a kernel that lives on between calls.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::ship::Ship;
+use crate::booters::kernel::Kernel;
+use crate::sandbox::{Command, Ending, Report, SandboxError};
+
+/// The longest that one call may take: the server gives up at 30 s, whatever it is told, and would leave it running.
+pub const MOST: Duration = Duration::from_secs(28);
+
+/// Runs a program to its end, its time limit, or until `cancel`, after which it cannot be reached any more.
+pub async fn run(ship: &Ship, command: &Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
+    let limit = command.timeout.min(MOST);
+    let payload = json!({"code": command.text, "timeout": limit.as_secs().max(1)});
+    let asked = tokio::select! {
+        // Who cancels is not told of an end that came at the same moment.
+        biased;
+        () = cancel.cancelled() => return Ok(report(Ending::Cancelled, BUSY.into())),
+        asked = ship.client.exec(&ship.id, "ipython/exec", payload, limit) => asked,
+    };
+    match asked {
+        Ok(data) => Ok(tell(ship, &data, command.timeout > MOST).await),
+        Err(SandboxError::Failed(why)) if why.ends_with("Request timeout") => {
+            Ok(report(Ending::TimedOut, format!("{BUSY}\n{}", advice())))
+        }
+        Err(why) => Err(why),
+    }
+}
+
+const BUSY: &str = "[it may still run; until it has ended, further calls of python wait]";
+
+fn advice() -> String {
+    format!("[a call of python is stopped after {} s here; run what takes longer with exec]", MOST.as_secs())
+}
+
+fn report(ending: Ending, output: String) -> Report {
+    Report { ending, output, spill: None, left_running: 0 }
+}
+
+async fn tell(ship: &Ship, data: &Value, wanted_more: bool) -> Report {
+    let text = |at: &str| data.pointer(at).and_then(Value::as_str).unwrap_or_default();
+    let kernel = Kernel {
+        text: text("/output/text"),
+        error: text("/error"),
+        failed: data.get("success").and_then(Value::as_bool) == Some(false),
+        images: data.pointer("/output/images").and_then(Value::as_array).map_or(&[], Vec::as_slice),
+        notes: Vec::new(),
+        if_late: wanted_more.then(advice),
+    };
+    kernel.report(ship).await
+}

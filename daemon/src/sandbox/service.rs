@@ -1,0 +1,127 @@
+//! A server that runs as long as the daemon wants it to: below a helper like any command, so that it ends with the
+//! daemon, however that ends.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use tokio::io::AsyncBufReadExt;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio_util::sync::CancellationToken;
+
+use super::helper::{Job, News};
+use super::process::keeper;
+use super::{Language, SandboxError};
+
+/// How many of the last lines it printed are kept for whoever asks why it ended.
+const LAST: usize = 5;
+/// The longest line that is taken.
+const LINE: u64 = 4096;
+
+/// A running server. Dropping it ends it and everything below it: TERM, 2 s, KILL.
+#[derive(Debug)]
+pub struct Service {
+    ended: CancellationToken,
+    last: Arc<Mutex<VecDeque<String>>>,
+    _control: OwnedWriteHalf,
+}
+
+/// What a service is.
+#[derive(Debug)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// Its arguments, for everybody to see.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+    /// What must not be told of what it prints.
+    pub secret: String,
+}
+
+impl Service {
+    /// Starts a service below a helper of the executable `helper`; its lines go to the log at debug.
+    pub async fn start(helper: &Path, program: Program) -> Result<Self, SandboxError> {
+        let cannot = |why: std::io::Error| SandboxError::Start(format!("{}: {why}", program.path.display()));
+        let words = std::iter::once(program.path.to_string_lossy().into_owned()).chain(program.args.iter().cloned());
+        let text = format!("exec {}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "));
+        let (language, cwd, env) = (Language::Shell, PathBuf::from("/"), program.env.clone());
+        let job = Job { program: "/bin/sh".into(), language, text, cwd, env };
+        let (pipe, writer) = std::io::pipe().map_err(cannot)?;
+        let (mut keeper, news, control) = keeper(helper, &job, writer).await.map_err(cannot)?;
+        let last = Arc::default();
+        listen(pipe, program.secret.clone(), Arc::clone(&last)).map_err(cannot)?;
+        let ended = CancellationToken::new();
+        let over = ended.clone();
+        tokio::spawn(async move {
+            let mut lines = tokio::io::BufReader::new(news).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                if matches!(serde_json::from_str(&line), Ok(News::Started)) {
+                    continue;
+                }
+                // It ended or did not start; what it left running ends once it is dropped.
+                over.cancel();
+            }
+            over.cancel();
+            keeper.wait().await.ok();
+        });
+        Ok(Self { ended, last, _control: control })
+    }
+
+    /// Fires once it has ended.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Returns the last lines it printed.
+    pub fn last_words(&self) -> String {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn listen(pipe: PipeReader, secret: String, last: Arc<Mutex<VecDeque<String>>>) -> std::io::Result<()> {
+    std::thread::Builder::new().name("service".into()).spawn(move || {
+        let mut reader = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while reader.by_ref().take(LINE).read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+            let mut text = super::output::readable(&line).trim().to_owned();
+            if !secret.is_empty() {
+                text = text.replace(&secret, "(key)");
+            }
+            tracing::debug!(target: "nanod::sandbox::service", "{text}");
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.push_back(text);
+            let surplus = last.len().saturating_sub(LAST);
+            last.drain(..surplus);
+            line.clear();
+        }
+    })?;
+    Ok(())
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Returns the first line that a program prints when it is run with `argument`, if that comes soon.
+pub fn first_line(path: &Path, argument: &str, env: &[(String, String)], within: Duration) -> Option<String> {
+    let mut command = Command::new(path);
+    command.arg(argument).env_clear().envs(env.iter().cloned()).current_dir("/");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let stdout = child.stdout.take()?;
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        BufReader::new(stdout.take(LINE)).read_line(&mut line).ok();
+        // Nobody may be waiting any more.
+        tell.send(line).ok();
+    });
+    let line = told.recv_timeout(within).ok();
+    child.kill().ok();
+    child.wait().ok();
+    line.map(|line| super::output::readable(line.as_bytes()).trim().to_owned()).filter(|line| !line.is_empty())
+}
