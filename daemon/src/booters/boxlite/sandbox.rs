@@ -116,7 +116,7 @@ impl BoxSandbox {
 
     async fn end(&self, tasks: HashMap<TaskId, Vec<JoinHandle<()>>>) {
         for (task, listening) in tasks {
-            let marked = script(END, &[&format!("NANO_TASK={task}")]);
+            let marked = script(END, &[&format!("NANO_TASK={}", mark(&task))]);
             let ended = match self.server.api().await {
                 Ok(api) => collect(&api, &self.id, &marked, ENDING, SHORT).await.map(drop),
                 Err(why) => Err(why),
@@ -133,14 +133,18 @@ impl BoxSandbox {
     }
 }
 
+/// Returns what a task's processes are known by, which is not the beginning of another's.
+fn mark(task: &TaskId) -> String {
+    format!("{task}:")
+}
+
 fn exec(command: &Command, out: &str) -> Exec {
     let keep = if command.background { "keep" } else { "" };
     let language = match command.language {
         Language::Shell => "shell",
         Language::Python => "python",
     };
-    let task = command.task.to_string();
-    let mut exec = script(RUN, &[out, &task, keep, language]);
+    let mut exec = script(RUN, &[out, &mark(&command.task), keep, language]);
     if command.text.len() <= ARGUMENT_MAX {
         exec.args.push(command.text.clone());
     } else {
