@@ -4,6 +4,7 @@
 mod again;
 mod agents;
 mod autostart;
+mod boxlite;
 mod catchup;
 mod clients;
 mod closing;
