@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::records::{Records, profiles};
+use super::records::{Records, envelope, profiles};
 
 pub const TOKEN: &str = "sk-bay-very-secret";
 
@@ -49,10 +49,6 @@ pub enum Act {
 
 pub fn say(status: u16, body: &Value) -> Act {
     Act::Say(status, body.to_string())
-}
-
-pub fn envelope(code: &str, message: &str, details: &Value) -> Value {
-    json!({"error": {"code": code, "message": message, "request_id": "req-7", "details": details}})
 }
 
 type Script = dyn Fn(&Asked) -> Act + Send + Sync;
