@@ -81,8 +81,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let (asked, state) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { folder, asked, state, script: Box::new(script) });
+        let (asked, state, script) = (Mutex::default(), Mutex::default(), Box::new(script));
+        let shared = Arc::new(Shared { folder, asked, state, script });
         let serving = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -190,10 +190,6 @@ impl Shared {
             ("DELETE", [id]) => {
                 self.state.lock().unwrap().sandboxes.remove(*id);
                 Value::Null
-            }
-            (_, [_, "stop"]) => {
-                self.state.lock().unwrap().python_runs = 0;
-                json!({"status": "stopped"})
             }
             (_, [id, "extend_ttl"]) => {
                 let mut state = self.state.lock().unwrap();
