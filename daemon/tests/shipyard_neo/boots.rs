@@ -7,7 +7,8 @@ use nanod::config::NeoConfig;
 use nanod::sandbox::{Capabilities, Capability, SandboxError};
 use serde_json::{Value, json};
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::support::request;
 use super::{attach, booter, config, until, with};
 

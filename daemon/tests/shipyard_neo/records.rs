@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::server::envelope;
+/// Bay's words for what went wrong.
+pub fn envelope(code: &str, message: &str, details: &Value) -> Value {
+    json!({"error": {"code": code, "message": message, "request_id": "req-7", "details": details}})
+}
 
 #[derive(Default)]
 pub struct Records {

@@ -7,7 +7,8 @@ use nanod::sandbox::{Ending, SandboxError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::{Session, boot, command, program, run, until};
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::records::{Records, profiles};
+use super::records::{Records, envelope, profiles};
 
 pub const TOKEN: &str = "sk-bay-very-secret";
 
@@ -51,10 +51,6 @@ pub fn say(status: u16, body: &Value) -> Act {
     Act::Say(status, body.to_string())
 }
 
-pub fn envelope(code: &str, message: &str, details: &Value) -> Value {
-    json!({"error": {"code": code, "message": message, "request_id": "req-7", "details": details}})
-}
-
 type Script = dyn Fn(&Asked) -> Act + Send + Sync;
 
 struct Shared {
@@ -85,8 +81,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let (asked, state) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { folder, asked, state, script: Box::new(script) });
+        let (asked, state, script) = (Mutex::default(), Mutex::default(), Box::new(script));
+        let shared = Arc::new(Shared { folder, asked, state, script });
         let serving = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -194,10 +190,6 @@ impl Shared {
             ("DELETE", [id]) => {
                 self.state.lock().unwrap().sandboxes.remove(*id);
                 Value::Null
-            }
-            (_, [_, "stop"]) => {
-                self.state.lock().unwrap().python_runs = 0;
-                json!({"status": "stopped"})
             }
             (_, [id, "extend_ttl"]) => {
                 let mut state = self.state.lock().unwrap();

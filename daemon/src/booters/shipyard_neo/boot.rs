@@ -27,8 +27,12 @@ pub fn no_boot(why: impl Into<String>) -> SandboxError {
     SandboxError::Boot { kind: KIND, why: why.into() }
 }
 
-/// Says that the sandbox is gone.
-pub fn lost(why: impl Into<String>) -> SandboxError {
+/// Says that the sandbox is not there any more.
+pub fn gone(id: &str) -> SandboxError {
+    lost(format!("{id} was deleted, or its time is over"))
+}
+
+fn lost(why: impl Into<String>) -> SandboxError {
     SandboxError::Lost { kind: KIND, why: why.into() }
 }
 
@@ -96,7 +100,7 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
                 return Err(no_boot(format!("the sandbox {id} could not be started; {deleted}")));
             }
             Status::Failed => return Err(lost(format!("{id} has failed"))),
-            Status::Gone => return Err(lost(format!("the time of {id} is over"))),
+            Status::Gone => return Err(gone(id)),
             Status::Idle | Status::Starting if Instant::now() + pause < end => {}
             Status::Idle | Status::Starting => return Err(stuck(bay, id).await),
         }
@@ -109,7 +113,7 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
 pub async fn look(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
     match bay.call(&Ask::get(format!("sandboxes/{id}"))).await {
         Ok(sandbox) => Ok(sandbox),
-        Err(fault) if fault.is_not_found() => Err(lost(fault.words)),
+        Err(fault) if fault.is_not_found() => Err(gone(id)),
         Err(fault) => Err(no_boot(fault)),
     }
 }

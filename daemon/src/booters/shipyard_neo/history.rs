@@ -5,6 +5,9 @@ use serde_json::Value;
 /// The tag of what nanod runs for itself.
 pub const OWN: &str = "nanod";
 
+/// The longest text of an entry, in bytes.
+const TEXT: usize = 1000;
+
 /// Tells whether a line starts a command, as opposed to looking after one.
 pub fn is_start(line: &str) -> bool {
     command(line).is_some()
@@ -15,17 +18,39 @@ pub fn truthful(line: &str) -> String {
     format!("{line}exit \"$(cat \"$d/rc\" 2>/dev/null || echo 0)\"\n")
 }
 
-/// Returns the history without what nanod ran for itself.
+/// Returns the history without what nanod ran for itself, and of long texts the beginning.
 pub fn told(mut history: Value) -> Value {
     if let Some(Value::Array(entries)) = history.get_mut("entries") {
         entries.retain(|entry| !is_own(entry));
-        for entry in entries {
-            if let Some(command) = entry.get("code").and_then(Value::as_str).and_then(command) {
-                entry["code"] = command.into();
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            if let Some(line) = entry.get("code").and_then(Value::as_str).map(str::to_owned)
+                && let Some(command) = command(&line)
+            {
+                entry.insert("code".into(), command.into());
+                let output = entry.get("output").and_then(Value::as_str).map(|output| printed(&line, output));
+                entry.extend(output.map(|output| ("output".to_owned(), output.into())));
             }
+            entry.values_mut().for_each(shorten);
         }
     }
     history
+}
+
+fn shorten(value: &mut Value) {
+    if let Value::String(text) = value
+        && text.len() > TEXT
+    {
+        let left_out = text.len() - text.floor_char_boundary(TEXT);
+        text.truncate(text.len() - left_out);
+        text.extend(["[… ", &left_out.to_string(), " bytes left out]"]);
+    }
+}
+
+/// Returns what a command printed, of what the line that started it did.
+fn printed(line: &str, output: &str) -> String {
+    let id = line.trim_start_matches("id=").split_whitespace().next().unwrap_or_default();
+    let is_mark = |line: &&str| line.strip_prefix("nanod-").is_some_and(|rest| rest.starts_with(id));
+    output.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 fn is_own(entry: &Value) -> bool {
@@ -44,7 +69,7 @@ fn command(line: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{command, told};
+    use super::{TEXT, command, told};
 
     #[test]
     fn commands_are_found() {
@@ -62,12 +87,18 @@ mod tests {
 
     #[test]
     fn what_nanod_ran_for_itself_is_left_out() {
+        let long = format!("{}ä", "x".repeat(TEXT - 1));
         let entries = json!([
-            {"id": "1", "code": "id=1\nput 'ls' || exit\nlaunch '.'\n", "tags": null},
+            {"id": "1", "code": "id=1\nput 'ls' || exit\nlaunch '.'\n", "tags": null,
+                "output": "nanod-1 0 0 2 /out\nnanod-1 head text\na\nb\n\nnanod-1 end\n"},
             {"id": "2", "code": "id=1\nlook 1 -\n", "tags": "a,nanod"},
-            {"id": "3", "code": "print(1)"},
+            {"id": "3", "code": "print(1)", "output": long},
         ]);
-        let expected = json!({"entries": [{"id": "1", "code": "ls", "tags": null}, {"id": "3", "code": "print(1)"}]});
+        let short = format!("{}[… 2 bytes left out]", "x".repeat(TEXT - 1));
+        let expected = json!({"entries": [
+            {"id": "1", "code": "ls", "tags": null, "output": "a\nb"},
+            {"id": "3", "code": "print(1)", "output": short},
+        ]});
         assert_eq!(told(json!({"entries": entries})), expected);
         assert_eq!(told(json!([1])), json!([1]));
     }

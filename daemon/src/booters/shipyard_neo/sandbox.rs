@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bay::{Ask, Bay};
-use super::boot::{look, lost, stop};
+use super::boot::{gone, look, stop};
 use super::fault::Fault;
 use super::state::{self, Status};
 use super::{history, keeper, paths};
@@ -74,12 +74,12 @@ impl NeoSandbox {
         // One that is being deleted loses its files first.
         let is_going = fault.is_not_found() && fault.words.to_lowercase().contains("cargo not found");
         if is_going || fault.code == "sandbox_expired" {
-            return lost(fault.words);
+            return gone(&self.id);
         }
         if fault.is_not_found() {
             match look(&self.bay, &self.id).await {
                 Err(gone @ SandboxError::Lost { .. }) => return gone,
-                Ok(told) if state::status(&told) == Some(Status::Gone) => return lost(fault.words),
+                Ok(told) if state::status(&told) == Some(Status::Gone) => return gone(&self.id),
                 _ => {}
             }
         }
