@@ -96,11 +96,11 @@ async fn before_and_after_boot_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let before = "default: read_file write_file edit_file exec python\n\
                   - load_skill: no skill is offered\n- search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                  - datetime: not in mode core\n- schedule_followup: not in mode core";
+                  - datetime: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let without = "exact: read_file write_file edit_file exec\n\
                    - load_skill: no skill is offered\n- python: python3 is not on PATH\n\
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                   - datetime: not in mode core\n- schedule_followup: not in mode core";
+                   - datetime: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let booter = local(folder.path(), false);
     assert_eq!(assemble(&builtin(), &booter, None, PLAIN), before);
     let booted = booter.attach(&support::request(), "").await.unwrap();
@@ -128,13 +128,14 @@ async fn without_a_computer() {
     for found in [None, Some(booted.capabilities())] {
         let core = format!(
             "exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core\n\
+             - delegate: not in mode core\n\
              - schedule_followup: not in mode core"
         );
         assert_eq!(assemble(&builtin(), &NoneBooter, found, PLAIN), core);
         assert_eq!(
             assemble(&builtin(), &NoneBooter, found, mode),
             format!(
-                "exact: datetime\n- load_skill: no skill is offered{needs}\n- schedule_followup: enable_followup is off"
+                "exact: datetime delegate\n- load_skill: no skill is offered{needs}\n- schedule_followup: enable_followup is off"
             )
         );
     }
@@ -163,17 +164,23 @@ fn what_is_chosen() {
     check(Choice { skills_offered: true, ..PLAIN }, &format!("load_skill {core}"));
     check(Choice { mode: ToolMode::ReadOnly, ..PLAIN }, "read_file search list_dir grep");
     let everything = "read_file write_file edit_file exec python search list_dir grep datetime \
-                      schedule_followup deploy mcp__a__y mcp__a__z mcp__b__x";
+                      delegate schedule_followup deploy mcp__a__y mcp__a__z mcp__b__x";
     check(Choice { mode: ToolMode::All, enable_followup: true, ..PLAIN }, everything);
     let shown = check(
         Choice { mode: ToolMode::All, enable_exec: false, ..PLAIN },
-        "read_file write_file edit_file search list_dir grep datetime deploy mcp__a__y mcp__a__z mcp__b__x",
+        "read_file write_file edit_file search list_dir grep datetime delegate deploy mcp__a__y mcp__a__z mcp__b__x",
     );
     for line in
         ["- exec: enable_exec is off", "- python: enable_exec is off", "- schedule_followup: enable_followup is off"]
     {
         assert!(shown.contains(line), "{shown}");
     }
+    let barred = Some("depth 3 of 3 is reached");
+    let shown = check(
+        Choice { mode: ToolMode::All, enable_followup: true, delegate_barred: barred, ..PLAIN },
+        &everything.replace("delegate ", ""),
+    );
+    assert!(shown.contains("- delegate: depth 3 of 3 is reached"), "{shown}");
     let named = list(&["mcp__a__*", "grep", "exec", "datetime", "read_file"]);
     let chosen = Choice { tools: Some(&named), ..PLAIN };
     let shown = check(chosen, "read_file exec grep datetime mcp__a__y mcp__a__z");

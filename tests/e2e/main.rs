@@ -4,12 +4,16 @@
 mod again;
 mod agents;
 mod autostart;
+mod booters;
 mod boxlite;
 mod catchup;
 mod clients;
 mod closing;
 mod cron;
 mod ctl;
+mod delegate;
+mod delegate_ends;
+mod delegate_kit;
 mod delete;
 mod demo;
 mod durable;

@@ -155,8 +155,9 @@ async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Resu
 
 impl Job<'_> {
     async fn watch(&self, over: &[String]) -> Result<(Ending, Look), SandboxError> {
-        let end = Instant::now() + self.command.timeout;
         let mut look = self.start(over).await?;
+        // Counted from its beginning: the computer may have had to wake up for it.
+        let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
         loop {
             let ending = match look.state {
                 State::Exited(code) => Ending::Exited(code),
@@ -182,10 +183,14 @@ impl Job<'_> {
         for piece in first {
             self.shell.sh(script::put(self.id, piece), SLACK).await?;
         }
-        let background = self.command.background;
-        let wait = if background { BACKGROUND } else { self.command.timeout.min(WAIT) };
+        let (background, wait) = (self.command.background, self.first_wait());
         let line = script::launch(self.id, last, &self.cwd(), over, wait, background);
         ask(self.shell, self.id, line, wait).await
+    }
+
+    /// Returns how long the start itself waits for the end.
+    fn first_wait(&self) -> Duration {
+        if self.command.background { BACKGROUND } else { self.command.timeout.min(WAIT) }
     }
 
     fn cwd(&self) -> String {

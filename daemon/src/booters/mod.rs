@@ -6,6 +6,7 @@
 
 pub mod boxlite;
 pub mod jobs;
+pub mod kernel;
 pub mod local;
 pub mod none;
 pub mod shipyard;

@@ -101,12 +101,18 @@ impl Family {
 
     /// Closes the next one.
     async fn next(&mut self, server: &Server) -> Result<Option<SessionId>, RpcError> {
-        let Some(id) = self.ids.get(self.next).cloned() else { return Ok(None) };
-        let session = server.registry.ask(&id, Command::Close).await?;
-        self.top.get_or_insert(session);
-        self.next += 1;
-        self.ids.extend(server.registry.children_of(&id));
-        Ok(Some(id))
+        while let Some(id) = self.ids.get(self.next).cloned() {
+            self.next += 1;
+            match server.registry.ask(&id, Command::Close).await {
+                Ok(session) => drop(self.top.get_or_insert(session)),
+                // Somebody else has deleted it meanwhile.
+                Err(error) if self.top.is_some() && error.data.kind == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            }
+            self.ids.extend(server.registry.children_of(&id));
+            return Ok(Some(id));
+        }
+        Ok(None)
     }
 
     fn closed(self) -> Result<Session, RpcError> {

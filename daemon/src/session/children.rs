@@ -93,6 +93,10 @@ impl Actor {
         let parent = &self.record.session.id;
         for child in of(&self.deps, parent).into_iter().filter(|child| child.parent_task == ended.id) {
             let key = Key::child(parent, &child.session);
+            // The call that waited for it may have told its end in this very commit.
+            if changes.iter().any(|change| matches!(change, Change::Delete(gone) if *gone == key)) {
+                continue;
+            }
             changes.push(Change::put(key, &ChildRecord { stopped: true, ..child }));
         }
     }

@@ -193,11 +193,11 @@ fn report(ending: Ending, heard: &Heard, broken: Option<&str>) -> Report {
 }
 
 impl Shell for BoxSandbox {
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>> {
         Box::pin(async move {
             let api = self.server.api().await?;
             let (code, out, err) = collect(&api, &self.id, &script(&line, &[]), self.cold + limit, SHORT).await?;
-            Ok(Said { code, stdout: readable(&out), stderr: readable(&err) })
+            Ok(Some(Said { code, stdout: readable(&out), stderr: readable(&err) }))
         })
     }
 }

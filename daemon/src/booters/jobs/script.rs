@@ -37,9 +37,9 @@ pub fn put(id: &str, piece: &str) -> String {
 
 /// Starts a job in `cwd` with the last piece of its text, first throwing away the folders of `over`, and looks at it.
 pub fn launch(id: &str, piece: &str, cwd: &str, over: &[String], wait: Duration, show: bool) -> String {
-    let over: String = over.iter().map(|id| format!("rm -rf .nanod/jobs/{id}\n")).collect();
-    let (piece, cwd) = (quoted(piece), quoted(cwd));
-    script(id, &format!("{over}put {piece} || exit\nlaunch {cwd}\n{}", look_line(wait, show)))
+    let over: Vec<String> = over.iter().map(|id| format!(" .nanod/jobs/{id}")).collect();
+    let (over, piece, cwd) = (over.concat(), quoted(piece), quoted(cwd));
+    script(id, &format!("rm -rf{over}\nput {piece} || exit\nlaunch {cwd}\n{}", look_line(wait, show)))
 }
 
 /// Waits so long for a job's end and looks at it.

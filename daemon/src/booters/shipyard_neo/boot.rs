@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::KIND;
-use super::bay::{Ask, Bay, step};
+use super::bay::{Ask, Bay, RECORDS, step};
 use super::fault::Fault;
 use super::state::{self, Status};
 use crate::config::NeoConfig;
@@ -45,7 +45,7 @@ pub async fn make(bay: &Bay, config: &NeoConfig, key: &str) -> Result<String, Sa
     for key in [&key[..key.len().min(120)], &second] {
         for profile in &profiles {
             let body = json!({"profile": profile, "ttl": config.ttl.as_secs()});
-            match bay.call(&Ask::post("sandboxes", &body).key(key)).await {
+            match bay.call(&Ask::post("sandboxes", &body).key(key).taking(RECORDS)).await {
                 Ok(made) => return id(&made).map_err(no_boot),
                 Err(fault) if fault.status == 409 => {}
                 Err(fault) => return Err(no_boot(fault)),
@@ -56,8 +56,12 @@ pub async fn make(bay: &Bay, config: &NeoConfig, key: &str) -> Result<String, Sa
 }
 
 fn id(made: &Value) -> Result<String, Fault> {
-    let id = made.get("id").and_then(Value::as_str).filter(|id| step(id).is_ok_and(|step| step == *id));
+    let id = made.get("id").and_then(Value::as_str).filter(|id| is_id(id));
     id.map(str::to_owned).ok_or_else(|| Fault::plain("the server made a sandbox and did not say which"))
+}
+
+fn is_id(text: &str) -> bool {
+    step(text).is_ok_and(|step| step == text)
 }
 
 /// Returns the profile to use, and behind it those that may have been used before.
@@ -77,10 +81,14 @@ async fn profiles(bay: &Bay) -> Result<Vec<String>, Fault> {
 
 /// Waits until the sandbox serves, and returns what Bay tells of it.
 pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
+    if !is_id(id) {
+        return Err(lost("its id is not on record"));
+    }
     let (end, mut pause, mut looks) = (Instant::now() + READY, FIRST_LOOK, 0);
     loop {
         let sandbox = look(bay, id).await?;
-        match state::status(&sandbox) {
+        let status = state::status(&sandbox);
+        match status.ok_or_else(|| no_boot(format!("the server does not say how the sandbox {id} is")))? {
             Status::Ready => return Ok(sandbox),
             Status::Idle if looks >= IDLE_LOOKS => return Ok(sandbox),
             Status::Failed if looks > 0 => {
@@ -117,13 +125,15 @@ async fn stuck(bay: &Bay, id: &str) -> SandboxError {
 
 /// Asks for the end of compute; files stay.
 pub fn stop(id: &str) -> Ask {
-    Ask::new(Method::POST, format!("sandboxes/{id}/stop")).twice_is_once()
+    Ask::new(Method::POST, format!("sandboxes/{id}/stop")).twice_is_once().taking(RECORDS)
 }
 
 /// Deletes the sandbox; one that is gone is deleted.
 pub async fn delete(bay: &Bay, id: &str) -> Result<(), SandboxError> {
-    let id = step(id).map_err(no_boot)?;
-    match bay.call(&Ask::new(Method::DELETE, format!("sandboxes/{id}"))).await {
+    if !is_id(id) {
+        return Ok(());
+    }
+    match bay.call(&Ask::new(Method::DELETE, format!("sandboxes/{id}")).taking(RECORDS)).await {
         Ok(_) => Ok(()),
         Err(fault) if fault.is_not_found() => Ok(()),
         Err(fault) => Err(SandboxError::Failed(format!("the sandbox {id} could not be deleted: {fault}"))),

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::bay::{Ask, step};
 use super::fault::Fault;
-use super::tool::BayTool;
+use super::history;
+use super::tool::{BayTool, compact};
 use crate::http::call::Method;
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolOutcome};
 
 const PAYLOADS: &str = "skills/payloads";
 const CANDIDATES: &str = "skills/candidates";
@@ -121,22 +122,29 @@ struct ReleaseId {
 
 /// Returns those up to promotion, in order.
 pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
+    [executions(), payloads(), candidates()].concat()
+}
+
+fn executions() -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(BayTool::new(
-            "get_execution_history",
-            "Lists what was run in the sandbox, newest first, with the ids that create_skill_candidate wants.",
-            true,
-            |sandbox, args: History| {
-                Ok(Ask::get(sandbox.path("history"))
-                    .query("exec_type", args.exec_type)
-                    .query("success_only", said(args.success_only))
-                    .query("limit", said(args.limit))
-                    .query("offset", said(args.offset))
-                    .query("tags", args.tags)
-                    .query("has_notes", said(args.has_notes))
-                    .query("has_description", said(args.has_description)))
-            },
-        )),
+        Arc::new(
+            BayTool::new(
+                "get_execution_history",
+                "Lists what was run in the sandbox, newest first, with the ids that create_skill_candidate wants.",
+                true,
+                |sandbox, args: History| {
+                    Ok(Ask::get(sandbox.path("history"))
+                        .query("exec_type", args.exec_type)
+                        .query("success_only", said(args.success_only))
+                        .query("limit", said(args.limit))
+                        .query("offset", said(args.offset))
+                        .query("tags", args.tags)
+                        .query("has_notes", said(args.has_notes))
+                        .query("has_description", said(args.has_description)))
+                },
+            )
+            .telling(|reply| ToolOutcome::Done(compact(&history::told(reply.clone())))),
+        ),
         Arc::new(BayTool::new(
             "annotate_execution",
             "Adds a description, tags or notes to an execution.",
@@ -147,6 +155,11 @@ pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
                 Ok(Ask::new(Method::PATCH, path).json(&given(body.map(|(name, text)| (name, text.map(Value::from))))))
             },
         )),
+    ]
+}
+
+fn payloads() -> Vec<Arc<dyn Tool>> {
+    vec![
         Arc::new(BayTool::new(
             "create_skill_payload",
             "Stores the content of a skill; returns its payload_ref. A stored payload never changes.",
@@ -159,6 +172,11 @@ pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
         Arc::new(BayTool::new("get_skill_payload", "Returns a stored payload.", true, |_, args: PayloadRef| {
             Ok(Ask::get(format!("{PAYLOADS}/{}", step(&args.payload_ref)?)))
         })),
+    ]
+}
+
+fn candidates() -> Vec<Arc<dyn Tool>> {
+    vec![
         Arc::new(BayTool::new(
             "create_skill_candidate",
             "Puts a payload and the executions that show it together as a candidate for a skill.",

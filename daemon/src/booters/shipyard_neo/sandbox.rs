@@ -15,13 +15,17 @@ use super::bay::{Ask, Bay};
 use super::boot::{look, lost, stop};
 use super::fault::Fault;
 use super::state::{self, Status};
-use super::{keeper, paths};
+use super::{history, keeper, paths};
+use crate::booters::jobs::{Jobs, Said, Shell};
+use crate::booters::kernel::Kernel;
+use crate::booters::skill_files::SkillFiles;
 use crate::http::call::Method;
-use crate::sandbox::output::readable;
 use crate::sandbox::{BoxFuture, Capabilities, Command, Ending, Language, Report, Sandbox, SandboxError};
 
-/// The longest time that Bay gives one program.
+/// The longest time that Bay gives one Python program.
 const LONGEST: Duration = Duration::from_mins(5);
+const MORE: &str = "[a call of python is stopped after 300 s here; run what takes longer with exec]";
+const ANEW: &str = "[Python was started anew since the last call: earlier variables are gone]";
 /// How long a file may take to be written where it is going, and how many of its bytes add a second to that.
 const TRANSFER: Duration = Duration::from_mins(2);
 const BYTES_A_SECOND: u64 = 256 << 10;
@@ -33,6 +37,8 @@ pub struct NeoSandbox {
     capabilities: Capabilities,
     /// How many programs Python had run after the last one; fewer later means that it was started anew.
     python_runs: AtomicI64,
+    jobs: Jobs,
+    skills: SkillFiles,
     _keeper: AbortOnDropHandle<()>,
 }
 
@@ -40,8 +46,15 @@ impl NeoSandbox {
     /// Takes up the sandbox that Bay tells this of, and keeps it alive from now on.
     pub fn new(bay: Arc<Bay>, id: &str, told: &Value, ttl: Duration) -> Self {
         let keeper = tokio::spawn(keeper::keep(bay.clone(), id.to_owned(), ttl));
-        let (capabilities, python_runs) = (state::capabilities(told), AtomicI64::new(0));
-        Self { bay, id: id.to_owned(), capabilities, python_runs, _keeper: AbortOnDropHandle::new(keeper) }
+        Self {
+            bay,
+            id: id.to_owned(),
+            capabilities: state::capabilities(told),
+            python_runs: AtomicI64::new(0),
+            jobs: Jobs::default(),
+            skills: SkillFiles::default(),
+            _keeper: AbortOnDropHandle::new(keeper),
+        }
     }
 
     /// Returns the path of something of this sandbox.
@@ -66,40 +79,28 @@ impl NeoSandbox {
         if fault.is_not_found() {
             match look(&self.bay, &self.id).await {
                 Err(gone @ SandboxError::Lost { .. }) => return gone,
-                Ok(told) if state::status(&told) == Status::Gone => return lost(fault.words),
+                Ok(told) if state::status(&told) == Some(Status::Gone) => return lost(fault.words),
                 _ => {}
             }
         }
         SandboxError::Failed(fault.words)
     }
 
-    async fn shell(&self, command: &Command) -> Result<Report, SandboxError> {
-        let timeout = command.timeout.min(LONGEST);
-        let cwd = command.cwd.as_ref().map(|cwd| paths::relative(&cwd.to_string_lossy())).transpose();
-        let cwd = cwd.map_err(|why| SandboxError::Failed(format!("cwd: {why}")))?;
-        let mut body = json!({"command": command.text, "timeout": timeout.as_secs().max(1)});
-        if let Some(cwd) = cwd {
-            body["cwd"] = cwd.into();
-        }
-        let reply = self.call(&Ask::post(self.path("shell/exec"), &body).taking(timeout)).await?;
-        Ok(shell_report(&reply))
-    }
-
     async fn python(&self, command: &Command) -> Result<Report, SandboxError> {
         let timeout = command.timeout.min(LONGEST);
         let body = json!({"code": command.text, "timeout": timeout.as_secs().max(1)});
         let reply = self.call(&Ask::post(self.path("python/exec"), &body).taking(timeout)).await?;
-        let mut report = python_report(&reply);
-        let runs = reply.pointer("/data/execution_count").and_then(Value::as_i64);
-        if let Some(runs) = runs
-            && runs <= self.python_runs.swap(runs, Ordering::Relaxed)
-        {
-            report.output.push_str("\n[Python was started anew since the last call: earlier variables are gone]");
-        }
-        if command.timeout > LONGEST {
-            report.output.push_str("\n[the server gives Python 300 s at most]");
-        }
-        Ok(report)
+        let (text, runs) = (text(&reply, "output"), reply.pointer("/data/execution_count").and_then(Value::as_i64));
+        let anew = runs.is_some_and(|runs| runs <= self.python_runs.swap(runs, Ordering::Relaxed));
+        let kernel = Kernel {
+            text: reply.pointer("/data/output/text").and_then(Value::as_str).unwrap_or(text),
+            error: self::text(&reply, "error"),
+            failed: reply.get("success").and_then(Value::as_bool) == Some(false),
+            images: reply.pointer("/data/output/images").and_then(Value::as_array).map_or(&[], Vec::as_slice),
+            notes: anew.then(|| ANEW.to_owned()).into_iter().collect(),
+            if_late: (command.timeout > LONGEST).then(|| MORE.to_owned()),
+        };
+        Ok(kernel.report(self).await)
     }
 
     /// Ends what cannot be ended by itself.
@@ -117,17 +118,17 @@ impl NeoSandbox {
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
-        let run = async {
-            match command.language {
-                Language::Shell => self.shell(&command).await,
-                Language::Python => self.python(&command).await,
-            }
-        };
+        if command.language == Language::Shell {
+            return self.jobs.run(self, &command, cancel).await;
+        }
+        if cancel.is_cancelled() {
+            return Ok(Report { ending: Ending::Cancelled, output: String::new(), spill: None, left_running: 0 });
+        }
         tokio::select! {
             // Who cancels is not told of an end that came at the same moment.
             biased;
             () = cancel.cancelled() => Ok(self.stop_compute().await),
-            report = run => report,
+            report = self.python(&command) => report,
         }
     }
 
@@ -154,40 +155,22 @@ fn text<'a>(reply: &'a Value, field: &str) -> &'a str {
     reply.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Joins what a program printed and what it complained of.
-fn joined(output: &str, error: &str) -> String {
-    let parts: Vec<String> =
-        [output, error].into_iter().filter(|part| !part.is_empty()).map(|part| readable(part.as_bytes())).collect();
-    parts.iter().map(|part| part.trim_end_matches('\n')).collect::<Vec<_>>().join("\n")
-}
-
-fn shell_report(reply: &Value) -> Report {
-    let code = reply.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    let has_succeeded = reply.get("success").and_then(Value::as_bool).unwrap_or(false);
-    let (output, error) = (text(reply, "output"), text(reply, "error"));
-    let ending = match code {
-        Some(-1) if error == TIMED_OUT => Ending::TimedOut,
-        Some(code) => Ending::Exited(code),
-        None => Ending::Exited(i32::from(!has_succeeded)),
-    };
-    let error = if ending == Ending::TimedOut { "" } else { error };
-    Report { ending, output: joined(output, error), spill: None, left_running: 0 }
-}
-
-/// What Bay says of a program that was stopped at its time limit.
-const TIMED_OUT: &str = "Command timed out";
-
-fn python_report(reply: &Value) -> Report {
-    let has_succeeded = reply.get("success").and_then(Value::as_bool).unwrap_or(false);
-    let error = text(reply, "error");
-    let is_late = !has_succeeded && !error.contains("Traceback") && error.contains("timed out");
-    let ending = if is_late { Ending::TimedOut } else { Ending::Exited(i32::from(!has_succeeded)) };
-    let images = reply.pointer("/data/output/images").and_then(Value::as_array).map_or(0, Vec::len);
-    let mut output = joined(text(reply, "output"), error);
-    if images > 0 {
-        output.extend(["\n[", &images.to_string(), " pictures are not shown: save them to files]"]);
+impl Shell for NeoSandbox {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+        Box::pin(async move {
+            let mut body = json!({"command": line, "timeout": limit.as_secs().max(1)});
+            if history::is_start(&line) {
+                body["command"] = history::truthful(&line).into();
+            } else {
+                body["tags"] = history::OWN.into();
+            }
+            let reply = self.call(&Ask::post(self.path("shell/exec"), &body).taking(limit)).await?;
+            let (stdout, stderr) = (text(&reply, "output").to_owned(), text(&reply, "error").to_owned());
+            let code = reply.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
+            let failed = reply.get("success").and_then(Value::as_bool) == Some(false);
+            Ok(Said { code: code.unwrap_or(failed.into()), stdout, stderr })
+        })
     }
-    Report { ending, output, spill: None, left_running: 0 }
 }
 
 impl Sandbox for NeoSandbox {
@@ -211,15 +194,15 @@ impl Sandbox for NeoSandbox {
         Box::pin(self.download(path, into))
     }
 
-    fn skill_folder<'a>(&'a self, _name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
-        Box::pin(std::future::ready(Ok(folder.to_string_lossy().into_owned())))
+    fn skill_folder<'a>(&'a self, name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(self.skills.bring(self, self, name, folder))
     }
 
-    fn end_task<'a>(&'a self, _task: &'a TaskId) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
+    fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {
+        Box::pin(self.jobs.end_task(self, task))
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
+        Box::pin(self.jobs.shutdown(self))
     }
 }

@@ -1,0 +1,85 @@
+//! Nothing is left behind at a server, whatever dies.
+
+use nano_tests::sandboxes::Fault;
+
+use super::*;
+
+#[test]
+fn twenty_sessions_leave_nothing() {
+    let bay = Bay::start();
+    let server = ModelServer::script(Vec::new());
+    let daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    for _ in 0..20 {
+        let session = session(&daemon, &mut client, "shipyard_neo");
+        boot(&mut client, &session);
+        assert_eq!(bay.sandboxes().len(), 1);
+        close(&mut client, &session);
+        assert_eq!(bay.sandboxes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_daemon_that_dies_before_it_knows_the_id_makes_no_second_sandbox() {
+    for ending in ["boot", "close"] {
+        let bay = Bay::start();
+        bay.fault(Fault::hold("POST", "/v1/sandboxes", "made").once());
+        let server = ModelServer::script(Vec::new());
+        let mut daemon = daemon(&server, neo(&bay));
+        let mut client = daemon.client();
+        let session = session(&daemon, &mut client, "shipyard_neo");
+        client.begin("session.boot", &json!({ "session": session }));
+        nano_tests::wait::until("a sandbox", || (bay.sandboxes().len() == 1).then_some(()));
+        daemon.kill9();
+        bay.open("made");
+        daemon.restart();
+        let mut client = daemon.client();
+        if ending == "boot" {
+            boot(&mut client, &session);
+            assert_eq!(bay.sandboxes().len(), 1, "the same sandbox");
+        }
+        close(&mut client, &session);
+        wait_none(&bay);
+    }
+}
+
+#[test]
+fn racing_calls_boot_once() {
+    let bay = Bay::start();
+    let server = ModelServer::script(Vec::new());
+    let daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "shipyard_neo");
+    let params = json!({ "session": session });
+    let all: Vec<_> = (0..5).filter_map(|_| client.begin("session.boot", &params)).collect();
+    for one in all {
+        client.finish(one).expect("a living daemon").expect("a booted session");
+    }
+    assert_eq!((bay.sandboxes().len(), bay.requests_to("POST", "/v1/sandboxes").len()), (1, 1));
+}
+
+#[test]
+fn a_server_that_is_down_at_the_end_gets_its_sandbox_back_later() {
+    let bay = Bay::start();
+    let server = ModelServer::script(Vec::new());
+    let mut daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "shipyard_neo");
+    boot(&mut client, &session);
+    bay.fault(Fault::answer("DELETE", "/sandboxes/*", Bay::error(500, "internal_error", "down", &json!({}))));
+    close(&mut client, &session);
+    assert_eq!(bay.sandboxes().len(), 1);
+    daemon.kill9();
+    bay.clear_faults();
+    daemon.restart();
+    wait_none(&bay);
+}
+
+#[test]
+fn a_lone_tasks_sandbox_goes_with_it() {
+    let bay = Bay::start();
+    let server = ModelServer::script(vec![call("c1", "exec", json!({"command": "echo hi"})), Turn::text("done")]);
+    let daemon = daemon(&server, neo(&bay));
+    daemon.ctl(["run", "p", "--booter", "shipyard_neo"]).run().expect_code(0);
+    wait_none(&bay);
+}
