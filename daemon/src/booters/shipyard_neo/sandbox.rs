@@ -156,7 +156,7 @@ fn text<'a>(reply: &'a Value, field: &str) -> &'a str {
 }
 
 impl Shell for NeoSandbox {
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>> {
         Box::pin(async move {
             let mut body = json!({"command": line, "timeout": limit.as_secs().max(1)});
             if history::is_start(&line) {
@@ -168,7 +168,7 @@ impl Shell for NeoSandbox {
             let (stdout, stderr) = (text(&reply, "output").to_owned(), text(&reply, "error").to_owned());
             let code = reply.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
             let failed = reply.get("success").and_then(Value::as_bool) == Some(false);
-            Ok(Said { code: code.unwrap_or(failed.into()), stdout, stderr })
+            Ok(Some(Said { code: code.unwrap_or(failed.into()), stdout, stderr }))
         })
     }
 }
