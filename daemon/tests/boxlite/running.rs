@@ -74,14 +74,12 @@ async fn what_takes_too_long_or_is_cancelled_ends_with_all_it_started() {
     assert_eq!((report.ending, report.output.as_str()), (Ending::TimedOut, "before\n"));
     assert_eq!(server.running(), Vec::<String>::new());
     let cancel = CancellationToken::new();
-    let running = sandbox.run(shell(text), &cancel);
-    let cancelling = async {
-        let up = || (server.running().iter().filter(|one| one.starts_with("sleep")).count() == 3).then_some(());
-        tokio::task::block_in_place(|| wait::until("three sleeps", up));
-        cancel.cancel();
-    };
-    let (report, ()) = tokio::join!(running, cancelling);
-    let report = report.unwrap();
+    let (command, stop, of_run) = (shell(text), cancel.clone(), sandbox.clone());
+    let running = tokio::spawn(async move { of_run.run(command, &stop).await });
+    let up = || (server.running().iter().filter(|one| one.starts_with("sleep")).count() == 3).then_some(());
+    tokio::task::block_in_place(|| wait::until("three sleeps", up));
+    cancel.cancel();
+    let report = running.await.unwrap().unwrap();
     assert_eq!((report.ending, report.output.as_str()), (Ending::Cancelled, "before\n"));
     assert_eq!(server.running(), Vec::<String>::new());
 }
