@@ -5,6 +5,7 @@ mod again;
 mod agents;
 mod autostart;
 mod booters;
+mod boxlite;
 mod catchup;
 mod clients;
 mod closing;

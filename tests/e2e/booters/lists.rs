@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use nano_protocol::session::SessionPrompts;
+use nano_tests::boxlite::Boxlite;
 use nano_tests::sandboxes::Capabilities;
 use serde_json::json;
 
@@ -87,4 +88,10 @@ fn neo_that_can_do_nothing() {
     let bay = Bay::start();
     bay.set_capabilities(Capabilities::Given(Vec::new()));
     check("shipyard_neo", &neo(&bay), "shipyard_neo-nothing.txt");
+}
+
+#[test]
+fn a_box_has_what_is_found_in_it() {
+    let boxes = Boxlite::start();
+    check("boxlite", &boxlite(&boxes), "boxlite-after.txt");
 }
