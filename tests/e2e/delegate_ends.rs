@@ -240,8 +240,9 @@ fn closing_reaches_all_below() {
         }
         client = restart(&mut daemon);
     }
-    let closed = daemon.history().into_iter().filter(|event| event.kind == EventType::SessionClosed).count();
-    assert_eq!(closed, 3);
+    let closed = daemon.history().into_iter().filter(|event| event.kind == EventType::SessionClosed);
+    let order: Vec<String> = closed.filter_map(|event| event.session).map(|session| session.0).collect();
+    assert_eq!(order.iter().rev().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>(), "from below");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod ctl;
 mod delegate;
 mod delegate_ends;
 mod delegate_kit;
+mod delegate_neo;
 mod delete;
 mod demo;
 mod durable;
