@@ -2,6 +2,7 @@
 //! sandboxes, faults, and that nothing is left behind.
 
 mod exact;
+mod faults;
 mod leaks;
 mod lists;
 mod skills;

@@ -24,6 +24,10 @@ use crate::sandbox::{BoxFuture, Command, Ending, Report, SandboxError};
 
 /// The longest that one request waits for a job's end: servers and what lies between give up after half a minute.
 const WAIT: Duration = Duration::from_secs(20);
+/// What a request waits for at least, however often one that waited longer failed.
+const SHORT: Duration = Duration::from_millis(500);
+/// The longest that the start itself waits: the longer a request, the more is at stake where it breaks off.
+const FIRST: Duration = Duration::from_secs(1);
 /// How long a background command is watched for failing at once.
 const BACKGROUND: Duration = Duration::from_millis(300);
 /// How long a script may take beside its waiting.
@@ -158,12 +162,12 @@ async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Resu
 
 impl Job<'_> {
     async fn watch(&self, over: &[String]) -> Result<(Ending, Look), SandboxError> {
-        let started = self.start(over).await?;
+        let (started, mut most) = (self.start(over).await?, WAIT);
         // Counted from its beginning: the computer may have had to wake up for it.
         let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
         let mut look = match started {
             Some(look) => look,
-            None => self.look(end).await?,
+            None => self.look(end, &mut most).await?,
         };
         loop {
             let ending = match look.state {
@@ -176,7 +180,7 @@ impl Job<'_> {
                 State::Running if self.command.background => Ending::Running,
                 State::Running if Instant::now() >= end => return Ok((Ending::TimedOut, self.stop().await?)),
                 State::Running => {
-                    look = self.look(end).await?;
+                    look = self.look(end, &mut most).await?;
                     continue;
                 }
             };
@@ -200,7 +204,7 @@ impl Job<'_> {
 
     /// Returns how long the start itself waits for the end.
     fn first_wait(&self) -> Duration {
-        if self.command.background { BACKGROUND } else { self.command.timeout.min(WAIT) }
+        if self.command.background { BACKGROUND } else { self.command.timeout.min(FIRST) }
     }
 
     fn cwd(&self) -> String {
@@ -212,13 +216,17 @@ impl Job<'_> {
         }
     }
 
-    /// Looks until that works, for a look changes nothing; where it does not, the server is asked to wait less.
-    async fn look(&self, end: Instant) -> Result<Look, SandboxError> {
-        for failed in 0.. {
-            let wait = end.saturating_duration_since(Instant::now()).min(WAIT / 4_u32.pow(failed));
+    /// Looks until that works: a look changes nothing. One that fails may have waited longer than something between
+    /// here and there does, so the next ones wait for less than `most` was.
+    async fn look(&self, end: Instant, most: &mut Duration) -> Result<Look, SandboxError> {
+        let mut failed = 0;
+        loop {
+            let wait = end.saturating_duration_since(Instant::now()).min(*most);
             match ask(self.shell, self.id, script::look(self.id, wait), wait).await {
                 Ok(Some(look)) => return Ok(look),
-                Ok(None) | Err(SandboxError::Failed(_)) if failed < LOOKS => {}
+                Ok(None) | Err(SandboxError::Failed(_)) if failed < LOOKS => {
+                    (failed, *most) = (failed + 1, (*most / 2).max(SHORT));
+                }
                 Ok(None) => break,
                 // Something was done, so it is not the kind of loss after which all is simply done again.
                 Err(SandboxError::Lost { why, .. }) => {

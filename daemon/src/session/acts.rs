@@ -84,8 +84,9 @@ impl Actor {
     }
 
     async fn end_processes(&self, task: &Task) {
-        if let Some(sandbox) = &self.sandbox {
-            sandbox.end_task(&task.id).await;
+        if let Some(sandbox) = self.sandbox.clone() {
+            let task = task.id.clone();
+            self.patiently("end-task", async move { sandbox.end_task(&task).await }).await;
         }
     }
 }

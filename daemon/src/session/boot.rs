@@ -26,7 +26,7 @@ use crate::store::{Change, StoreError};
 use crate::tools::ToolSpec;
 use crate::tools::set::ToolSet;
 
-/// How long a session that ends waits for its computer to be given back; after that it is done beside it.
+/// How long a session waits for work on its computer when a task, or itself, ends; after that it is done beside it.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
 impl Actor {
@@ -270,10 +270,16 @@ impl Actor {
         over && (session.booted || self.sandbox.is_some())
     }
 
+    /// Waits for work on the computer, but not for long: then it is done beside the session, which others wait for.
+    pub(super) async fn patiently(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        let working = self.deps.shutdown.spawn(name, work);
+        drop(tokio::time::timeout(FIRST_ATTEMPT, working).await);
+    }
+
     /// Gives the computer back: on record first, then to its server.
     pub(super) async fn free_computer(&mut self) -> Result<(), StoreError> {
         if let Some(sandbox) = self.sandbox.take().filter(|_| !self.record.shares) {
-            sandbox.shutdown().await;
+            self.patiently("shutdown", async move { sandbox.shutdown().await }).await;
         }
         let mut changes = computer::released(&self.deps, &self.record.session.id)?;
         if changes.is_empty() {

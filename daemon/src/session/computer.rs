@@ -63,13 +63,13 @@ pub async fn obtain(deps: &Deps, session: &Session) -> Result<Attached, SandboxE
 
 /// Makes the computer, unless that was done, and attaches to it. One that never served is given back if it does not now.
 async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Result<Attached, SandboxError> {
-    let mut record = record.clone();
+    let (mut record, is_new) = (record.clone(), record.handle.is_none());
     let request = request(&record);
     let handle = match record.handle.clone() {
         Some(handle) => handle,
         None => booter.make(&request).await?,
     };
-    if record.handle.is_none() {
+    if is_new {
         record.handle = Some(handle.clone());
         record = put(deps, record, None).await?;
     }
@@ -81,12 +81,24 @@ async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Re
             Ok(Attached { sandbox, lost: record.lost })
         }
         Err(why) => {
+            let why = if is_new { never_served(why) } else { why };
             if !record.served && !matches!(why, SandboxError::Lost { .. }) {
                 put(deps, ComputerRecord { giving_back: true, ..record }, None).await?;
                 deps.computers.notify_one();
             }
             Err(why)
         }
+    }
+}
+
+/// Says of a computer that is gone as soon as it is made that it cannot be had, so that not another one is made at once.
+fn never_served(why: SandboxError) -> SandboxError {
+    match why {
+        SandboxError::Lost { kind, why } => {
+            let why = format!("it was made and did not come up ({why}); the server's log may say more");
+            SandboxError::Boot { kind, why }
+        }
+        other => other,
     }
 }
 

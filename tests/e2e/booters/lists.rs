@@ -38,7 +38,9 @@ fn check(booter: &str, extra: &str, after: &str) {
     for word in [session.as_str(), "--json"] {
         let args = if word == "--json" { vec!["--json", "tools", &session] } else { vec!["tools", word] };
         let shown = daemon.ctl(args).run().expect_code(0);
-        names(&now).iter().for_each(|name| assert!(shown.contains(name), "{name} is not in\n{shown}"));
+        for name in names(&now) {
+            assert!(shown.contains(name), "{name} is not in\n{shown}");
+        }
     }
     let prompts: SessionPrompts = client.get("session.prompts", &json!({ "session": session }));
     let parts: Vec<_> = prompts.prompts.iter().map(|part| format!("{} {}", part.name, part.source)).collect();

@@ -190,7 +190,9 @@ impl Core {
                 let body = json!({"service": "bay", "version": "1.0.0", "status": "running", "author": "scripted"});
                 return Ok(Reply::json(200, &body));
             }
-            _ => self.admit(request)?,
+            (_, ["ships"] | ["ship", ..]) => self.admit(request)?,
+            // Nobody is asked for a key at a path that is none.
+            _ => {}
         }
         match (request.method.as_str(), parts.as_slice()) {
             ("GET", ["ships"]) => Ok(self.list()),

@@ -128,7 +128,10 @@ pub fn broken(why: &HttpError) -> SandboxError {
     SandboxError::Failed(if why.sent {
         format!("the connection to the sandbox server broke ({why}); {UNKNOWN}")
     } else {
-        format!("the sandbox server cannot be reached ({why}); nothing was done, so it can be tried again")
+        format!(
+            "the sandbox server cannot be reached ({why}); nothing was done, so it can be tried again: does it run, and is \
+             booters.shipyard.endpoint right?"
+        )
     })
 }
 

@@ -25,11 +25,11 @@ pub const SLACK: Duration = Duration::from_secs(30);
 pub const RECORDS: Duration = Duration::from_secs(30);
 /// The longest reply.
 const MOST: usize = 16 << 20;
+/// The largest file that is taken from a sandbox.
+const MOST_FILE: u64 = 100 << 20;
 /// How often a call is tried again that broke.
 const AGAIN: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// The largest file that is taken.
-const LARGEST: u64 = 1 << 30;
 /// How long a download may pause.
 const PAUSE: Duration = Duration::from_mins(1);
 
@@ -216,8 +216,9 @@ impl Bay {
         let slow = |_| Fault::plain("the file stopped coming; try again");
         while let Some(bytes) = timeout(PAUSE, reply.chunk()).await.map_err(slow)?.map_err(|why| broken(&why))? {
             count += bytes.len() as u64;
-            if count > LARGEST {
-                return Err(Fault::plain(format!("it has more than {} MiB: split or compress it", LARGEST >> 20)));
+            if count > MOST_FILE {
+                let most = MOST_FILE >> 20;
+                return Err(Fault::plain(format!("it has more than {most} MiB: split or compress it")));
             }
             into.write_all(&bytes).await.map_err(unwritten)?;
         }
@@ -257,7 +258,7 @@ impl Tries {
                 sleep(wait).await;
                 Ok(())
             }
-            _ if self.is_read => Err(fault),
+            _ if self.is_read => Err(fault.of_read()),
             _ => Err(fault.of_change()),
         }
     }

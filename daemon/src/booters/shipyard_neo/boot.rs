@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::KIND;
 use super::bay::{Ask, Bay, RECORDS, step};
-use super::fault::Fault;
+use super::fault::{Fault, one_line};
 use super::state::{self, Status};
 use crate::config::NeoConfig;
 use crate::http::call::Method;
@@ -52,11 +52,22 @@ pub async fn make(bay: &Bay, config: &NeoConfig, key: &str) -> Result<String, Sa
             match bay.call(&Ask::post("sandboxes", &body).key(key).taking(RECORDS)).await {
                 Ok(made) => return id(&made).map_err(no_boot),
                 Err(fault) if fault.status == 409 => {}
-                Err(fault) => return Err(no_boot(fault)),
+                Err(fault) => return Err(refused(bay, config, fault).await),
             }
         }
     }
     Err(no_boot("the server keeps another sandbox under this session's key; it forgets that within an hour: try later"))
+}
+
+/// Says, where the configured profile may be what is wrong, which ones there are.
+async fn refused(bay: &Bay, config: &NeoConfig, fault: Fault) -> SandboxError {
+    let Some(profile) = config.profile.as_ref().filter(|_| fault.code == "validation_error") else {
+        return no_boot(fault);
+    };
+    let listed = bay.call(&Ask::get("profiles")).await.unwrap_or_default();
+    let there: Vec<_> = state::profile_ids(&listed).iter().map(|id| one_line(id)).collect();
+    let there = there.join(", ");
+    no_boot(format!("{fault}: booters.shipyard_neo.profile is `{profile}`, and the server has {there}"))
 }
 
 fn id(made: &Value) -> Result<String, Fault> {

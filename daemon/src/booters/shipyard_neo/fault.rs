@@ -89,6 +89,14 @@ impl Fault {
         Self { transient: error.transient, may_have_run: error.sent, ..Self::plain(words) }
     }
 
+    /// Says of a call that only reads what can be done about a reply that did not come.
+    pub fn of_read(mut self) -> Self {
+        if self.transient && self.may_have_run && self.status == 0 {
+            self.words.push_str("; nothing was changed, so it can be tried again");
+        }
+        self
+    }
+
     /// Says of a call that changes something what is not known about it.
     pub fn of_change(mut self) -> Self {
         if self.may_have_run {
