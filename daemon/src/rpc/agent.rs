@@ -49,7 +49,7 @@ fn agent_info(name: String, Profile { agent, source, hides }: Profile) -> AgentI
 impl Serve for AgentList {
     async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Agents, RpcError> {
         let profiles = &server.deps().profiles;
-        let (names, mut next) = page(profiles.names(), |name| name.clone(), &params);
+        let (names, mut next) = page(profiles.names(), String::clone, &params);
         let (mut agents, mut bytes) = (Vec::new(), 0);
         for name in names {
             if bytes > PAGE_BYTES {

@@ -51,30 +51,33 @@ impl Serve for SessionList {
 impl Serve for SessionClose {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let mut family = Family::of(id);
-        while let Some(id) = family.next(server).await? {
+        let session = server.registry.ask(&id, Command::Close).await?;
+        for id in server.registry.below(&id).iter().chain([&id]) {
             // One that falls due before this is refused by the closed session, and paused by that.
-            server.scheduler.pause_all(&id).await?;
+            server.scheduler.pause_all(id).await?;
         }
-        family.closed()
+        Ok(session)
     }
 }
 
 impl Serve for SessionDelete {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let mut family = Family::of(id);
-        while let Some(id) = family.next(server).await? {
-            server.scheduler.forget_all(&id).await?;
+        let session = server.registry.ask(&id, Command::Close).await?;
+        // From below: what is left when the daemon dies can be deleted again from its top.
+        let mut all = server.registry.below(&id);
+        all.reverse();
+        all.push(id);
+        for id in &all {
+            server.scheduler.forget_all(id).await?;
         }
         // Others may wait for what has just ended.
         server.scheduler.hear_out().await;
-        // What is left of it when the daemon dies can be deleted again from its top.
-        for id in family.ids.iter().rev() {
+        for id in &all {
             server.registry.delete(id).await?;
             remove_folders(server, id).await;
         }
-        family.closed()
+        Ok(session)
     }
 }
 
@@ -84,33 +87,6 @@ async fn remove_folders(server: &Server, id: &SessionId) {
         if let Err(error) = tokio::fs::remove_dir_all(&folder).await {
             tracing::warn!(folder = %folder.display(), %error, "a deleted session's folder could not be removed");
         }
-    }
-}
-
-/// A session and those below it, being closed from the top down: one that is closed opens no further child.
-struct Family {
-    ids: Vec<SessionId>,
-    next: usize,
-    top: Option<Session>,
-}
-
-impl Family {
-    fn of(top: SessionId) -> Self {
-        Self { ids: vec![top], next: 0, top: None }
-    }
-
-    /// Closes the next one.
-    async fn next(&mut self, server: &Server) -> Result<Option<SessionId>, RpcError> {
-        let Some(id) = self.ids.get(self.next).cloned() else { return Ok(None) };
-        let session = server.registry.ask(&id, Command::Close).await?;
-        self.top.get_or_insert(session);
-        self.next += 1;
-        self.ids.extend(server.registry.children_of(&id));
-        Ok(Some(id))
-    }
-
-    fn closed(self) -> Result<Session, RpcError> {
-        self.top.ok_or_else(|| RpcError::new(ErrorKind::Internal, "nothing was closed"))
     }
 }
 

@@ -206,10 +206,11 @@ impl Actor {
                 return Ok(());
             }
             let idle = self.machine.is_idle() || self.machine.is_held();
-            if idle && self.is_over() && self.sandbox.is_some() && inbox.is_empty() {
+            if idle && self.is_over() && inbox.is_empty() {
                 self.free_computer().await?;
             }
-            if idle && !self.booting && self.registry.retire(&self.record.session.id, &inbox) {
+            let asked = self.booting || !self.close_replies.is_empty();
+            if idle && !asked && self.registry.retire(&self.record.session.id, &inbox) {
                 return Ok(());
             }
         }

@@ -260,9 +260,14 @@ impl Actor {
         Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", self.record.session.id)))
     }
 
-    /// Tells whether nobody will come for the computer again.
+    /// Tells whether there is a computer that nobody will come for again.
     pub(super) fn is_over(&self) -> bool {
-        self.record.ephemeral || self.record.session.state == SessionState::Closed
+        let session = &self.record.session;
+        let over = match session.state {
+            SessionState::Closed => !self.record.closing,
+            _ => self.record.ephemeral && !self.works_below(),
+        };
+        over && (session.booted || self.sandbox.is_some())
     }
 
     /// Waits for work on the computer, but not for long: then it is done beside the session, which others wait for.

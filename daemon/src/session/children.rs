@@ -4,6 +4,7 @@
 //! task is recorded with the parent, in one commit with that: as the result of the call that waits for it, else as a
 //! note or a task of its own. So an end is told once, whatever dies in between; until then whoever starts looks again.
 
+mod closing;
 mod delegator;
 mod end;
 mod opening;
@@ -107,6 +108,7 @@ impl Actor {
             poke(&self.registry, &self.record.session.id);
         }
         self.tell_parent();
+        self.tell_lender();
     }
 
     /// Tells the parent, if there is one that has to hear of an end.
@@ -128,7 +130,8 @@ impl Actor {
 
     /// Takes what has come of children, and ends those that are to end.
     pub(super) async fn hear_children(&mut self) -> Result<(), StoreError> {
-        for child in of(&self.deps, &self.record.session.id) {
+        let before = of(&self.deps, &self.record.session.id);
+        for child in before.clone() {
             let waiting = |open: &super::actor::OpenCall| open.call.id == child.call && open.stop.is_some();
             if child.wait && self.open.iter().any(waiting) {
                 continue;
@@ -139,6 +142,9 @@ impl Actor {
                 None if child.stopped => cancel(&self.registry, &child),
                 None => {}
             }
+        }
+        if of(&self.deps, &self.record.session.id).len() < before.len() {
+            self.tell_lender();
         }
         Ok(())
     }

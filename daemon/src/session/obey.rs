@@ -47,7 +47,10 @@ impl Actor {
                 Ok(())
             }
             Command::Close(reply) => self.close(reply).await,
-            Command::Children => self.hear_children().await,
+            Command::Children => {
+                self.hear_children().await?;
+                self.answer_close().await
+            }
             Command::Wake => Ok(()),
         }
     }
@@ -187,6 +190,9 @@ impl Actor {
             return Ok(());
         }
         if self.record.session.state == SessionState::Closed {
+            if self.closes_children() {
+                return Ok(());
+            }
             self.free_computer().await?;
         }
         if std::mem::take(&mut self.record.closing) {

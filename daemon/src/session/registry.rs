@@ -82,7 +82,6 @@ impl Registry {
                 drop(self.send(&id, Command::Wake).await);
             }
         }
-        self.close_orphans().await;
     }
 
     /// Tells whether `uid` may see everybody's sessions and end the daemon.

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::kit::{boot, booted, booter, config, request, run, shell, with_network, words};
 use nano_tests::boxlite::{Boxlite, Fault};
+use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn a_box_is_asked_for_with_what_is_configured_and_nothing_else() {
@@ -64,7 +65,7 @@ async fn a_box_that_stopped_is_started_and_one_that_is_gone_is_lost() {
         let error = booter.attach(&request("s1"), handle).await.err().unwrap();
         assert!(matches!(error, SandboxError::Lost { .. }), "{handle}: {error}");
     }
-    let error = sandbox.run(shell("echo hi"), &Default::default()).await.unwrap_err();
+    let error = sandbox.run(shell("echo hi"), &CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, SandboxError::Lost { .. }), "{error}");
 }
 
@@ -116,7 +117,7 @@ async fn a_server_that_goes_away_between_calls_is_told_of() {
     let server = Boxlite::start();
     let sandbox = booted(&server).await;
     drop(server);
-    let error = sandbox.run(shell("echo hi"), &Default::default()).await.unwrap_err();
+    let error = sandbox.run(shell("echo hi"), &CancellationToken::new()).await.unwrap_err();
     assert!(matches!(&error, SandboxError::Failed(why) if why.contains("nothing was done")), "{error}");
 }
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::kit::{self, boot, request, run, shell};
 use nano_tests::boxlite::{program, serve_if_asked};
 use nano_tests::{processes, wait};
+use tokio_util::sync::CancellationToken;
 
 /// Not a test of its own: here the stand-in becomes a program.
 #[test]
@@ -71,7 +72,7 @@ async fn one_that_died_is_started_again_and_the_box_is_found() {
     wait::until("the end of the server", || servers(root.path()).is_empty().then_some(()));
     let again = wait::until("a server", || {
         let ran = tokio::task::block_in_place(|| {
-            tokio::runtime::Handle::current().block_on(sandbox.run(shell("cat kept"), &Default::default()))
+            tokio::runtime::Handle::current().block_on(sandbox.run(shell("cat kept"), &CancellationToken::new()))
         });
         ran.ok()
     });

@@ -8,7 +8,7 @@ use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::Level;
 use nanod::booters::boxlite::BoxliteBooter;
 use nanod::booters::{BootRequest, Booter};
-use nanod::config::{BoxliteConfig, Network};
+use nanod::config::{BoxliteConfig, Env, Network};
 use nanod::sandbox::{Capabilities, Command, Language, Report, Sandbox, SandboxError};
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +29,7 @@ pub fn booter(config: BoxliteConfig) -> BoxliteBooter {
 
 /// Returns what programs may see.
 pub fn env() -> Vec<(String, String)> {
-    vec![("PATH".into(), std::env::var("PATH").unwrap())]
+    vec![("PATH".into(), Env::capture().get("PATH").unwrap().to_owned())]
 }
 
 /// Returns a request with this key.
@@ -50,10 +50,16 @@ pub async fn booted(server: &Boxlite) -> Arc<dyn Sandbox> {
     boot(&booter(config(server))).await.unwrap()
 }
 
+/// Returns a task of this test alone: boxes of the stand-in see each other's processes.
+pub fn task(name: &str) -> TaskId {
+    let thread = std::thread::current();
+    TaskId(format!("{}-{}-{name}", std::process::id(), thread.name().unwrap_or_default()))
+}
+
 /// Returns a shell command of the task `t1`.
 pub fn shell(text: &str) -> Command {
     let spill = PathBuf::from("/nowhere");
-    let (language, task) = (Language::Shell, TaskId("t1".into()));
+    let (language, task) = (Language::Shell, task("t1"));
     Command { language, text: text.into(), cwd: None, timeout: LONG, task, spill, background: false }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nanod::sandbox::{Command, Ending, Language, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{booted, run, shell};
+use crate::kit::{booted, run, shell, task};
 use nano_tests::boxlite::{Boxlite, Fault};
 use nano_tests::wait;
 
@@ -74,14 +74,12 @@ async fn what_takes_too_long_or_is_cancelled_ends_with_all_it_started() {
     assert_eq!((report.ending, report.output.as_str()), (Ending::TimedOut, "before\n"));
     assert_eq!(server.running(), Vec::<String>::new());
     let cancel = CancellationToken::new();
-    let running = sandbox.run(shell(text), &cancel);
-    let cancelling = async {
-        let up = || (server.running().iter().filter(|one| one.starts_with("sleep")).count() == 3).then_some(());
-        tokio::task::block_in_place(|| wait::until("three sleeps", up));
-        cancel.cancel();
-    };
-    let (report, ()) = tokio::join!(running, cancelling);
-    let report = report.unwrap();
+    let (command, stop, of_run) = (shell(text), cancel.clone(), sandbox.clone());
+    let running = tokio::spawn(async move { of_run.run(command, &stop).await });
+    let up = || (server.running().iter().filter(|one| one.starts_with("sleep")).count() == 3).then_some(());
+    tokio::task::block_in_place(|| wait::until("three sleeps", up));
+    cancel.cancel();
+    let report = running.await.unwrap().unwrap();
     assert_eq!((report.ending, report.output.as_str()), (Ending::Cancelled, "before\n"));
     assert_eq!(server.running(), Vec::<String>::new());
 }
@@ -92,7 +90,7 @@ async fn what_is_left_running_ends_with_its_task() {
     let sandbox = booted(&server).await;
     let report = run(sandbox.as_ref(), shell("echo hi; sleep 1000 & sleep 1000 &")).await;
     assert_eq!((report.ending, report.output.as_str(), report.left_running), (Ending::Exited(0), "hi\n", 2));
-    let other = nano_protocol::id::TaskId("t2".into());
+    let other = task("t11");
     let background = Command { background: true, task: other.clone(), ..shell("echo hi; sleep 1000") };
     let report = run(sandbox.as_ref(), background).await;
     assert_eq!((report.ending, report.left_running), (Ending::Running, 1));
@@ -102,7 +100,7 @@ async fn what_is_left_running_ends_with_its_task() {
     assert_eq!(failing.ending, Ending::Exited(127));
     let sleeps = || server.running().iter().filter(|one| one.starts_with("sleep 1000")).count();
     assert_eq!(sleeps(), 3);
-    sandbox.end_task(&nano_protocol::id::TaskId("t1".into())).await;
+    sandbox.end_task(&task("t1")).await;
     assert_eq!(sleeps(), 1);
     sandbox.end_task(&other).await;
     assert_eq!(sleeps(), 0);
@@ -136,7 +134,7 @@ fn file(bytes: &[u8]) -> File {
 async fn files_go_and_come_whole() {
     let server = Boxlite::start();
     let sandbox = booted(&server).await;
-    let big: Vec<u8> = (0..1_000_003_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let big: Vec<u8> = (0..1_000_003_u32).map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect();
     for (path, bytes) in [
         ("empty", &b""[..]),
         ("one", b"x"),

@@ -105,16 +105,17 @@ async fn bug_16_a_long_timeout_is_kept() {
 async fn bug_16_a_command_outlives_the_requests_that_watch_it() {
     let count = AtomicUsize::new(0);
     let server = Server::start(move |asked| match asked.line.contains("/exec ") {
-        // The start serves, the next looks are lost.
-        true if (1..3).contains(&count.fetch_add(1, Ordering::SeqCst)) => {
-            say(400, &json!({"detail": "Request timeout"}))
-        }
+        true if count.fetch_add(1, Ordering::SeqCst) < 3 => Act::GiveUp,
         true => Act::Hurry,
         false => Act::Serve,
     });
     let sandbox = boot(&server).await;
     let report = run(sandbox.as_ref(), command("sleep 2; echo done", 60)).await.unwrap();
     assert_eq!((report.ending, report.output.as_str()), (Ending::Exited(0), "done\n"));
+    let served = failing(Act::GiveUp);
+    let sandbox = boot(&served).await;
+    let why = run(sandbox.as_ref(), command("sleep 1234", 60)).await.unwrap_err().to_string();
+    assert!(why.contains("does not wait for commands"), "{why}");
 }
 
 #[tokio::test]
@@ -160,7 +161,7 @@ async fn cancelled_before_it_began_it_never_begins() {
 async fn what_runs_in_the_background_ends_with_its_task() {
     let server = Server::working();
     let sandbox = boot(&server).await;
-    let background = Command { background: true, ..command("echo $$ >one; echo begun; exec sleep 1234", 20) };
+    let background = Command { background: true, ..command("echo $$ >one; echo begun; sleep 1234", 20) };
     let report = run(sandbox.as_ref(), background).await.unwrap();
     assert_eq!((report.ending, report.left_running), (Ending::Running, 1));
     assert_eq!(std::fs::read_to_string(report.spill.unwrap()).unwrap(), "begun\n");

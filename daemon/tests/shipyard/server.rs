@@ -43,6 +43,8 @@ pub enum Act {
     Serve,
     /// The same, but who waits in a ship waits not nearly as long.
     Hurry,
+    /// The same, but the caller is told that it took too long.
+    GiveUp,
     /// The same, but the reply is lost.
     Lose,
 }
@@ -117,14 +119,20 @@ impl Shared {
         self.asked.lock().unwrap().push(asked.clone());
         let act = (self.script)(&asked);
         let mut asked = asked;
-        if matches!(act, Act::Hurry) {
-            asked.body = String::from_utf8(asked.body).unwrap().replace("look 200 ", "look 1 ").into_bytes();
+        if matches!(act, Act::Hurry | Act::GiveUp) {
+            let text = String::from_utf8(asked.body).unwrap();
+            let hurried = |text: String, wait| text.replace(&format!("look {wait} "), "look 1 ");
+            asked.body = [200, 50, 12].iter().fold(text, hurried).into_bytes();
         }
         let (status, extra, body) = match act {
             Act::Hang => return,
             Act::Lose => return drop(self.answer(&asked)),
             Act::Send(status, to) => (status, format!("location: {to}\r\n"), Vec::new()),
             Act::Say(status, body) => (status, String::new(), body.into_bytes()),
+            Act::GiveUp => {
+                self.answer(&asked);
+                (400, String::new(), br#"{"detail":"Request timeout"}"#.to_vec())
+            }
             Act::Serve | Act::Hurry => {
                 let (status, body) = self.answer(&asked);
                 (status, String::new(), body)

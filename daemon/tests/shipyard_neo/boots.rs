@@ -7,7 +7,8 @@ use nanod::config::NeoConfig;
 use nanod::sandbox::{Capabilities, Capability, SandboxError};
 use serde_json::{Value, json};
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::support::request;
 use super::{attach, booter, config, until, with};
 
@@ -71,7 +72,7 @@ async fn a_sandbox_is_found_again_after_the_profiles_changed() {
 async fn another_ttl_makes_another_sandbox_once() {
     let server = Server::working();
     let first = booter(&server.url).make(&request()).await.unwrap();
-    let changed = with(NeoConfig { ttl: Duration::from_secs(60), ..config(&server.url) });
+    let changed = with(NeoConfig { ttl: Duration::from_mins(1), ..config(&server.url) });
     let second = changed.make(&request()).await.unwrap();
     assert!(first != second && changed.make(&request()).await.unwrap() == second && server.sandboxes() == 2);
 }
@@ -111,6 +112,16 @@ async fn bug_7_and_8_a_boot_that_fails_says_so_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_reply_that_does_not_say_how_the_sandbox_is_ends_the_boot() {
+    for reply in [json!([]), json!({"id": "x"}), json!({"status": 5}), Value::Null] {
+        let server = Server::but("GET /v1/sandboxes/", say(200, &reply));
+        let handle = booter(&server.url).make(&request()).await.unwrap();
+        let error = booter(&server.url).attach(&request(), &handle).await.err().unwrap();
+        assert!(matches!(error, SandboxError::Boot { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_sandbox_that_is_gone_is_lost() {
     for statuses in [&["expired"], &["failed"], &["deleted"]] {
         let server = telling(statuses);
@@ -139,7 +150,7 @@ async fn a_list_of_capabilities_that_is_missing_is_not_an_empty_one() {
     ] {
         let server = Server::working();
         let handle = booter(&server.url).make(&request()).await.unwrap();
-        server.set("capabilities", told.clone());
+        server.set("capabilities", &told);
         let sandbox = booter(&server.url).attach(&request(), &handle).await.unwrap();
         assert_eq!(*sandbox.capabilities(), expected, "{told}");
     }
@@ -165,7 +176,7 @@ async fn sandboxes_are_given_back_with_and_without_a_handle() {
 async fn a_sandbox_that_is_used_is_kept_alive_and_given_time() {
     let server = Server::working();
     let handle = booter(&server.url).make(&request()).await.unwrap();
-    server.set("expires_at", "2001-01-01T00:00:00.5".into());
+    server.set("expires_at", &json!("2001-01-01T00:00:00.5"));
     let sandbox = booter(&server.url).attach(&request(), &handle).await.unwrap();
     until(|| !server.asked("extend_ttl").is_empty() && !server.asked("keepalive").is_empty()).await;
     let extended = &server.asked("extend_ttl")[0];
@@ -179,7 +190,7 @@ async fn a_sandbox_without_an_end_is_extended_no_more() {
     let server = Server::but("extend_ttl", say(409, &envelope("sandbox_ttl_infinite", "infinite", &json!({}))));
     let short = with(NeoConfig { ttl: Duration::from_secs(1), ..config(&server.url) });
     let handle = short.make(&request()).await.unwrap();
-    server.set("expires_at", "2001-01-01T00:00:00".into());
+    server.set("expires_at", &json!("2001-01-01T00:00:00"));
     let _sandbox = short.attach(&request(), &handle).await.unwrap();
     until(|| server.asked("keepalive").len() > 3).await;
     assert_eq!(server.asked("extend_ttl").len(), 1);

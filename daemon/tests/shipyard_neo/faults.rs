@@ -4,7 +4,8 @@ use nanod::booters::Booter;
 use nanod::sandbox::SandboxError;
 use serde_json::{Value, json};
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::support::request;
 use super::{Session, boot, booter, command, program, run};
 
@@ -44,7 +45,8 @@ async fn every_code_has_words_to_act_on() {
         (400, "invalid_path", &json!({"field": "path", "reason": "absolute_path"}), "absolute_path"),
         (400, "capability_not_supported", &json!({"available": ["python", "shell"]}), "only python, shell"),
         (404, "not_found", &none, "look at the id"),
-        (409, "conflict", &none, "latest evaluation has passed"),
+        (409, "conflict", &none, "list_skill_releases"),
+        (409, "conflict", &json!({"candidate_id": "sc-1"}), "latest evaluation has passed"),
         (502, "ship_error", &none, "whether it took effect is not known"),
         (504, "timeout", &none, "longer timeout"),
         (418, "teapot", &none, "says no more"),

@@ -6,7 +6,8 @@ use nanod::booters::shipyard_neo::NeoBooter;
 use nanod::skills::library::{Library, Places};
 use serde_json::{Value, json};
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::{Session, config};
 
 #[tokio::test]

@@ -1,10 +1,13 @@
-//! What Bay keeps of skills: payloads, candidates, releases.
+//! What Bay keeps: profiles, and of skills payloads, candidates, releases.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::server::envelope;
+/// Bay's words for what went wrong.
+pub fn envelope(code: &str, message: &str, details: &Value) -> Value {
+    json!({"error": {"code": code, "message": message, "request_id": "req-7", "details": details}})
+}
 
 #[derive(Default)]
 pub struct Records {
@@ -82,6 +85,15 @@ impl Records {
         let page: Vec<_> = all.iter().skip(offset.parse().unwrap()).take(limit.parse().unwrap()).collect();
         (200, json!({"items": page, "total": all.len()}))
     }
+}
+
+/// What sandboxes there may be.
+pub fn profiles() -> Value {
+    json!({"items": [
+        {"id": "python-default", "capabilities": ["filesystem", "shell", "python"]},
+        {"id": "browser-python", "capabilities": ["browser", "filesystem", "python", "shell"]},
+        {"id": "python-data", "capabilities": ["python", "shell", "filesystem"]},
+    ]})
 }
 
 fn found(what: Option<Value>) -> (u16, Value) {

@@ -7,7 +7,8 @@ use nanod::sandbox::{Ending, SandboxError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::server::{Act, Server, envelope, say};
+use super::records::envelope;
+use super::server::{Act, Server, say};
 use super::{Session, boot, command, program, run, until};
 
 #[tokio::test]
@@ -23,8 +24,6 @@ async fn commands_end_as_they_end() {
         let report = run(sandbox.as_ref(), command(text, 20)).await.unwrap();
         assert_eq!((report.ending, report.output.as_str()), (ending, output), "{text}");
     }
-    let asked = server.asked("shell/exec")[0].json();
-    assert_eq!(asked["description"], "echo hi");
 }
 
 #[tokio::test]
@@ -40,19 +39,38 @@ async fn bug_16_the_time_limit_is_the_one_that_was_asked_for() {
 }
 
 #[tokio::test]
+async fn the_history_shows_commands_as_they_were_given() {
+    let server = Server::working();
+    let session = Session::new(&server).await;
+    for text in ["echo it\\'s | cat", "exit 3", "sleep 60"] {
+        let timeout = if text.starts_with("sleep") { 1 } else { 20 };
+        session.call("exec", json!({"command": text, "timeout": timeout})).await;
+    }
+    let told = session.done("get_execution_history", json!({})).await;
+    let seen: Vec<_> = told["entries"].as_array().unwrap().iter().map(|one| (&one["code"], &one["success"])).collect();
+    let [yes, no] = [json!(true), json!(false)];
+    let expected = [(&json!("sleep 60"), &yes), (&json!("exit 3"), &no), (&json!("echo it\\'s | cat"), &yes)];
+    assert_eq!(seen, expected);
+}
+
+/// Waits until the process that wrote its number there is gone.
+async fn gone(server: &Server) {
+    let number = std::fs::read_to_string(server.path("number")).unwrap();
+    let place = std::path::PathBuf::from("/proc").join(number.trim());
+    until(|| std::fs::read_to_string(place.join("stat")).map_or(true, |stat| stat.contains(") Z "))).await;
+}
+
+#[tokio::test]
 async fn what_runs_in_the_background_ends_with_its_task() {
     let server = Server::working();
     let sandbox = boot(&server).await;
-    let mut background = command("sleep 100; touch late", 5);
+    let mut background = command("echo $$ >new; mv new number; exec sleep 100", 5);
     background.background = true;
     let report = run(sandbox.as_ref(), background.clone()).await.unwrap();
     assert_eq!((report.ending, report.left_running > 0), (Ending::Running, true));
-    let looked = || async { run(sandbox.as_ref(), command("cat .nanod/jobs/*/pid | wc -l", 5)).await.unwrap().output };
-    assert!(!looked().await.is_empty());
-    let asked = server.asked("shell/exec").len();
+    until(|| server.path("number").exists()).await;
     sandbox.end_task(&background.task).await;
-    sandbox.end_task(&background.task).await;
-    assert_eq!(server.asked("shell/exec").len(), asked + 1);
+    gone(&server).await;
 }
 
 #[tokio::test]
@@ -60,14 +78,24 @@ async fn a_cancelled_command_is_ended_and_compute_goes_on() {
     let server = Server::working();
     let sandbox = boot(&server).await;
     let cancel = CancellationToken::new();
-    let started = server.path("started");
-    let ended = sandbox.run(command("touch started; sleep 60", 100), &cancel);
+    let ended = sandbox.run(command("echo $$ >new; mv new number; exec sleep 100", 100), &cancel);
     let (report, ()) = tokio::join!(ended, async {
-        until(|| started.exists()).await;
+        until(|| server.path("number").exists()).await;
         cancel.cancel();
     });
     assert_eq!(report.unwrap().ending, Ending::Cancelled);
+    gone(&server).await;
     assert!(server.asked("/stop").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_cancelled_before_it_began_stops_nothing() {
+    let server = Server::working();
+    let sandbox = boot(&server).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    assert_eq!(sandbox.run(program("1", 5), &cancel).await.unwrap().ending, Ending::Cancelled);
+    assert!(server.asked("/stop").is_empty() && server.asked("/exec").is_empty());
 }
 
 #[tokio::test]
@@ -109,7 +137,7 @@ async fn python_tells_what_it_printed_and_why_it_failed() {
 async fn long_output_is_whole_in_the_sandbox() {
     let server = Server::working();
     let sandbox = boot(&server).await;
-    let long: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+    let long: String = super::support::lines(0..=19_999, |n| format!("line {n}\n"));
     for report in [
         run(sandbox.as_ref(), program(&long, 20)).await.unwrap(),
         run(sandbox.as_ref(), command("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done", 20))

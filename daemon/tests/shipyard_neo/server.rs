@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::records::Records;
+use super::records::{Records, envelope, profiles};
 
 pub const TOKEN: &str = "sk-bay-very-secret";
 
@@ -51,10 +51,6 @@ pub fn say(status: u16, body: &Value) -> Act {
     Act::Say(status, body.to_string())
 }
 
-pub fn envelope(code: &str, message: &str, details: &Value) -> Value {
-    json!({"error": {"code": code, "message": message, "request_id": "req-7", "details": details}})
-}
-
 type Script = dyn Fn(&Asked) -> Act + Send + Sync;
 
 struct Shared {
@@ -70,6 +66,7 @@ struct State {
     sandboxes: BTreeMap<String, Value>,
     keys: BTreeMap<String, (Value, Value)>,
     python_runs: u64,
+    history: Vec<Value>,
     records: Records,
 }
 
@@ -84,8 +81,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let (asked, state) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { folder, asked, state, script: Box::new(script) });
+        let (asked, state, script) = (Mutex::default(), Mutex::default(), Box::new(script));
+        let shared = Arc::new(Shared { folder, asked, state, script });
         let serving = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -100,7 +97,7 @@ impl Server {
         Self::start(|_| Act::Serve)
     }
 
-    /// Answers requests whose first line holds `part` with this, all others as a working server.
+    /// Answers requests whose first line holds `part` with this, others as a working server.
     pub fn but(part: &'static str, act: Act) -> Self {
         Self::start(move |asked| if asked.line.contains(part) { act.clone() } else { Act::Serve })
     }
@@ -120,7 +117,7 @@ impl Server {
     }
 
     /// Changes what is said of every sandbox.
-    pub fn set(&self, field: &str, value: Value) {
+    pub fn set(&self, field: &str, value: &Value) {
         self.shared.state.lock().unwrap().sandboxes.values_mut().for_each(|one| one[field] = value.clone());
     }
 
@@ -148,13 +145,9 @@ impl Shared {
             Act::Hold => return drop((&*stream).read(&mut [0])),
             Act::Send(status, to) => (status, format!("location: {to}\r\n"), Vec::new(), 0),
             Act::Say(status, body) => (status, String::new(), body.into_bytes(), 0),
-            Act::Lose => {
+            act @ (Act::Lose | Act::Serve) => {
                 let (status, body) = self.answer(&asked);
-                (status, String::new(), body, 1)
-            }
-            Act::Serve => {
-                let (status, body) = self.answer(&asked);
-                (status, String::new(), body, 0)
+                (status, String::new(), body, usize::from(matches!(act, Act::Lose)))
             }
         };
         let length = body.len() + cut;
@@ -198,16 +191,13 @@ impl Shared {
                 self.state.lock().unwrap().sandboxes.remove(*id);
                 Value::Null
             }
-            (_, [_, "stop"]) => {
-                self.state.lock().unwrap().python_runs = 0;
-                json!({"status": "stopped"})
-            }
             (_, [id, "extend_ttl"]) => {
                 let mut state = self.state.lock().unwrap();
                 let sandbox = state.sandboxes.get_mut(*id).unwrap();
                 sandbox["expires_at"] = "2999-01-01T00:00:00".into();
                 sandbox.clone()
             }
+            ("GET", [_, "history"]) => json!({"entries": self.state.lock().unwrap().history}),
             _ => json!({"status": "ok", "success": true}),
         }
     }
@@ -233,9 +223,13 @@ impl Shared {
         let ended = Command::new("sh").args(["-c", command]).current_dir(self.folder.path()).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("strict UTF-8");
         let code = ended.status.code();
+        let mut state = self.state.lock().unwrap();
+        let id = format!("exec-{}", state.history.len());
+        let entry = json!({"id": id, "code": command, "success": code == Some(0), "tags": body["tags"]});
+        state.history.insert(0, entry);
         let error = Some(text(ended.stderr)).filter(|error| !error.is_empty());
         json!({"success": code == Some(0), "output": text(ended.stdout), "error": error, "exit_code": code,
-            "execution_id": "exec-1", "execution_time_ms": 1, "command": null})
+            "execution_id": id, "execution_time_ms": 1, "command": null})
     }
 
     /// Prints the program; one that begins with `fail` fails.
@@ -274,14 +268,6 @@ impl Shared {
 
 fn text(status: u16, body: &Value) -> (u16, Vec<u8>) {
     (status, if body.is_null() { Vec::new() } else { body.to_string().into_bytes() })
-}
-
-pub fn profiles() -> Value {
-    json!({"items": [
-        {"id": "python-default", "capabilities": ["filesystem", "shell", "python"]},
-        {"id": "browser-python", "capabilities": ["browser", "filesystem", "python", "shell"]},
-        {"id": "python-data", "capabilities": ["python", "shell", "filesystem"]},
-    ]})
 }
 
 impl Asked {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use nano_protocol::session::SessionPrompts;
+use nano_tests::boxlite::Boxlite;
 use nano_tests::sandboxes::Capabilities;
 use serde_json::json;
 
@@ -37,7 +38,9 @@ fn check(booter: &str, extra: &str, after: &str) {
     for word in [session.as_str(), "--json"] {
         let args = if word == "--json" { vec!["--json", "tools", &session] } else { vec!["tools", word] };
         let shown = daemon.ctl(args).run().expect_code(0);
-        names(&now).iter().for_each(|name| assert!(shown.contains(name), "{name} is not in\n{shown}"));
+        for name in names(&now) {
+            assert!(shown.contains(name), "{name} is not in\n{shown}");
+        }
     }
     let prompts: SessionPrompts = client.get("session.prompts", &json!({ "session": session }));
     let parts: Vec<_> = prompts.prompts.iter().map(|part| format!("{} {}", part.name, part.source)).collect();
@@ -87,4 +90,10 @@ fn neo_that_can_do_nothing() {
     let bay = Bay::start();
     bay.set_capabilities(Capabilities::Given(Vec::new()));
     check("shipyard_neo", &neo(&bay), "shipyard_neo-nothing.txt");
+}
+
+#[test]
+fn a_box_has_what_is_found_in_it() {
+    let boxes = Boxlite::start();
+    check("boxlite", &boxlite(&boxes), "boxlite-after.txt");
 }

@@ -18,7 +18,7 @@ fn with_skills(server: &ModelServer, extra: String) -> Daemon {
     Daemon::with(server, Setup { agent, extra, ..Setup::default() })
 }
 
-/// The model loads the skill and runs its script by the place that load_skill names.
+/// The model loads the skill and runs its script by the place that `load_skill` names.
 fn loads_and_runs() -> ModelServer {
     ModelServer::answering(|request, n| {
         let messages = request["messages"].as_array().cloned().unwrap_or_default();
@@ -74,8 +74,8 @@ fn a_release_becomes_a_skill_that_can_be_loaded() {
     let bay = Bay::start();
     let value = |messages: &Value, key: &str| {
         let all = messages.as_array().cloned().unwrap_or_default();
-        let found = all.iter().rev().filter_map(|one| serde_json::from_str::<Value>(one["content"].as_str()?).ok());
-        found.filter_map(|one| one[key].as_str().map(str::to_owned)).next().unwrap_or_default()
+        let mut found = all.iter().rev().filter_map(|one| serde_json::from_str::<Value>(one["content"].as_str()?).ok());
+        found.find_map(|one| one[key].as_str().map(str::to_owned)).unwrap_or_default()
     };
     let markdown = "---\nname: greet\ndescription: How to greet people.\n---\nSay hello first.\n";
     let server = ModelServer::answering(move |request, n| {
@@ -88,8 +88,8 @@ fn a_release_becomes_a_skill_that_can_be_loaded() {
             4 => {
                 let history = messages.as_array().cloned().unwrap_or_default();
                 let entries = history.iter().filter_map(|one| one["content"].as_str());
-                let entries = entries.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-                let execution = entries.filter_map(|one| one["entries"][0]["id"].as_str().map(str::to_owned)).next();
+                let mut entries = entries.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+                let execution = entries.find_map(|one| one["entries"][0]["id"].as_str().map(str::to_owned));
                 let execution = execution.expect("an execution");
                 let made = json!({"skill_key": "greet", "source_execution_ids": [execution], "payload_ref": value(messages, "payload_ref")});
                 call(&id, "create_skill_candidate", made)

@@ -1,6 +1,6 @@
 # Ends everything that carries the mark: TERM, two seconds, KILL.
 kin() {
-    for found in $(grep -l "$1" /proc/[0-9]*/environ); do
+    for found in $(grep -lF "$1" /proc/[0-9]*/environ); do
         found=${found#/proc/}
         echo "${found%/environ}"
     done

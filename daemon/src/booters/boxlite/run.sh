@@ -22,7 +22,7 @@ else
 fi
 
 kin() {
-    for found in $(grep -l "NANO_RUN=$out" /proc/[0-9]*/environ); do
+    for found in $(grep -lF "NANO_RUN=$out" /proc/[0-9]*/environ); do
         found=${found#/proc/}
         echo "${found%/environ}"
     done

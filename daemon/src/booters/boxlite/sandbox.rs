@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nano_protocol::id::TaskId;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
@@ -33,6 +33,8 @@ const ARGUMENT_MAX: usize = 100_000;
 const SLACK: Duration = Duration::from_secs(15);
 /// How long a background command is watched for failing at once.
 const BACKGROUND: Duration = Duration::from_millis(500);
+/// How long a start that is under way is waited for once nobody wants it, so that it can be ended.
+const STARTING: Duration = Duration::from_secs(2);
 /// How long ending everything of a task may take.
 const ENDING: Duration = Duration::from_secs(15);
 
@@ -86,11 +88,15 @@ impl BoxSandbox {
         let api = self.server.api().await?;
         let program = exec(&command, &out);
         let mut heard = Heard::new(&out);
-        let mut execution = tokio::select! {
-            started = Execution::start(&api, &self.id, &program, self.cold) => started?,
-            // What may have been started ends with the task.
-            () = cancel.cancelled() => return Ok(report(Ending::Cancelled, &heard, None)),
+        let mut starting = pin!(Execution::start(&api, &self.id, &program, self.cold));
+        let started = tokio::select! {
+            biased;
+            started = &mut starting => Some(started),
+            () = cancel.cancelled() => timeout(STARTING, starting).await.ok(),
         };
+        // What may have been started all the same ends with the task.
+        let Some(started) = started else { return Ok(report(Ending::Cancelled, &heard, None)) };
+        let mut execution = started?;
         let ending = ending(&mut execution, &mut heard, &command, cancel).await?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
             execution.end(|event| heard.hear(event)).await;
@@ -116,7 +122,7 @@ impl BoxSandbox {
 
     async fn end(&self, tasks: HashMap<TaskId, Vec<JoinHandle<()>>>) {
         for (task, listening) in tasks {
-            let marked = script(END, &[&format!("NANO_TASK={task}")]);
+            let marked = script(END, &[&format!("NANO_TASK={}", mark(&task))]);
             let ended = match self.server.api().await {
                 Ok(api) => collect(&api, &self.id, &marked, ENDING, SHORT).await.map(drop),
                 Err(why) => Err(why),
@@ -133,14 +139,18 @@ impl BoxSandbox {
     }
 }
 
+/// Returns what a task's processes are known by, which is not the beginning of another's.
+fn mark(task: &TaskId) -> String {
+    format!("{task}:")
+}
+
 fn exec(command: &Command, out: &str) -> Exec {
     let keep = if command.background { "keep" } else { "" };
     let language = match command.language {
         Language::Shell => "shell",
         Language::Python => "python",
     };
-    let task = command.task.to_string();
-    let mut exec = script(RUN, &[out, &task, keep, language]);
+    let mut exec = script(RUN, &[out, &mark(&command.task), keep, language]);
     if command.text.len() <= ARGUMENT_MAX {
         exec.args.push(command.text.clone());
     } else {
@@ -183,11 +193,11 @@ fn report(ending: Ending, heard: &Heard, broken: Option<&str>) -> Report {
 }
 
 impl Shell for BoxSandbox {
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>> {
         Box::pin(async move {
             let api = self.server.api().await?;
             let (code, out, err) = collect(&api, &self.id, &script(&line, &[]), self.cold + limit, SHORT).await?;
-            Ok(Said { code, stdout: readable(&out), stderr: readable(&err) })
+            Ok(Some(Said { code, stdout: readable(&out), stderr: readable(&err) }))
         })
     }
 }

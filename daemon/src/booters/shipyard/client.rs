@@ -47,18 +47,26 @@ impl Client {
         self.call(method, path, load, within).whole(REPLY).await
     }
 
-    /// Has the ship `id` do something, and returns what it says of it, out of its envelope.
-    pub async fn exec(&self, id: &str, act: &str, payload: Value, limit: Duration) -> Result<Value, SandboxError> {
+    /// Has the ship `id` do something, and returns what it says of it, out of its envelope; none where the server did
+    /// not wait for it.
+    pub async fn exec(
+        &self,
+        id: &str,
+        act: &str,
+        payload: Value,
+        limit: Duration,
+    ) -> Result<Option<Value>, SandboxError> {
         let body = serde_json::json!({"type": act, "payload": payload});
         let within = limit.max(FORWARD) + SLACK;
         let asked = self.ask(Method::POST, &format!("/ship/{id}/exec"), body, within).await;
         let reply = asked.map_err(|why| broken(&why))?;
         if reply.status != 200 {
-            return Err(self.refusal(&reply));
+            let gave_up = self.detail(&reply).is_some_and(|text| text == "Request timeout");
+            return if gave_up { Ok(None) } else { Err(self.refusal(&reply)) };
         }
         let mut envelope: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         match (envelope.get("success").and_then(Value::as_bool), envelope.get_mut("data").map(Value::take)) {
-            (Some(true), Some(data)) if data.is_object() => Ok(data),
+            (Some(true), Some(data)) if data.is_object() => Ok(Some(data)),
             (Some(false), _) => Err(SandboxError::Failed(format!(
                 "the sandbox refused: {}",
                 self.words(envelope.get("error").and_then(Value::as_str).unwrap_or("it does not say why"))

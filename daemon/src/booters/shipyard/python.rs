@@ -22,12 +22,16 @@ pub async fn run(ship: &Ship, command: &Command, cancel: &CancellationToken) -> 
         () = cancel.cancelled() => return Ok(report(Ending::Cancelled, BUSY.into())),
         asked = ship.client.exec(&ship.id, "ipython/exec", payload, limit) => asked,
     };
-    match asked {
-        Ok(data) => Ok(tell(ship, &data, command.timeout > MOST).await),
-        Err(SandboxError::Failed(why)) if why.ends_with("Request timeout") => {
-            Ok(report(Ending::TimedOut, format!("{BUSY}\n{}", advice())))
-        }
-        Err(why) => Err(why),
+    match asked? {
+        Some(data) => Ok(tell(ship, &data, command.timeout > MOST).await),
+        None => Ok(report(
+            Ending::TimedOut,
+            format!(
+                "{BUSY}
+{}",
+                advice()
+            ),
+        )),
     }
 }
 

@@ -51,16 +51,17 @@ async fn keep(client: Arc<Client>, id: String, ttl: Duration) {
 }
 
 impl Shell for Ship {
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>> {
         Box::pin(async move {
             let payload = json!({"command": line, "timeout": limit.as_secs().max(1)});
-            let data = self.client.exec(&self.id, "shell/exec", payload, limit).await?;
+            let Some(data) = self.client.exec(&self.id, "shell/exec", payload, limit).await? else { return Ok(None) };
             let text = |name| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let code = data.get("return_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
             match (code, text("error")) {
                 (Some(code), error) if code >= 0 || error.is_empty() => {
-                    Ok(Said { code, stdout: text("stdout"), stderr: text("stderr") })
+                    Ok(Some(Said { code, stdout: text("stdout"), stderr: text("stderr") }))
                 }
+                (_, error) if error == "Command timed out" => Ok(None),
                 (_, error) => {
                     let why = if error.is_empty() { "it does not say why".into() } else { self.client.words(&error) };
                     Err(SandboxError::Failed(format!("the sandbox did not run the command: {why}")))

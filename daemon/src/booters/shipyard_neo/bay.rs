@@ -153,9 +153,9 @@ impl Bay {
                 Ok(call) => call.whole(MOST).await,
                 Err(why) => Err(why),
             };
-            match reply.map_err(|why| Fault::of_http(&why, &self.shown())).and_then(|reply| self.value(&reply)) {
+            match reply.map_err(|why| Fault::of_http(&why, &self.shown())).and_then(|reply| self.value(reply)) {
                 Ok(value) => return Ok(value),
-                Err(fault) => tries.again(self.without_key(fault)).await?,
+                Err(fault) => tries.again(fault).await?,
             }
         }
     }
@@ -166,7 +166,7 @@ impl Bay {
         loop {
             match self.open(ask).await {
                 Ok(reply) => return Self::copy(reply, into).await,
-                Err(fault) => tries.again(self.without_key(fault)).await?,
+                Err(fault) => tries.again(fault).await?,
             }
         }
     }
@@ -181,9 +181,9 @@ impl Bay {
         Ok(call)
     }
 
-    fn value(&self, reply: &Reply) -> Result<Value, Fault> {
+    fn value(&self, reply: Reply) -> Result<Value, Fault> {
         if !(200..300).contains(&reply.status) {
-            return Err(Fault::of_reply(reply, &self.shown()));
+            return Err(self.refusal(reply));
         }
         if reply.body.trim_ascii().is_empty() {
             return Ok(Value::Null);
@@ -206,7 +206,7 @@ impl Bay {
             return Ok(response);
         }
         let body = response.start(64 << 10, RECORDS).await;
-        Err(Fault::of_reply(&Reply { status, body }, &self.shown()))
+        Err(self.refusal(Reply { status, body }))
     }
 
     async fn copy(mut reply: Response, into: File) -> Result<u64, Fault> {
@@ -218,9 +218,7 @@ impl Bay {
             count += bytes.len() as u64;
             if count > MOST_FILE {
                 let most = MOST_FILE >> 20;
-                return Err(Fault::plain(format!(
-                    "the file is too large ({most} MiB is the most): split or compress it"
-                )));
+                return Err(Fault::plain(format!("it has more than {most} MiB: split or compress it")));
             }
             into.write_all(&bytes).await.map_err(unwritten)?;
         }
@@ -228,12 +226,12 @@ impl Bay {
         Ok(count)
     }
 
-    /// Takes the key out of a text that a server may have put it into.
-    fn without_key(&self, fault: Fault) -> Fault {
-        if self.token.0.is_empty() {
-            return fault;
+    /// Reads a reply that is no success; a key that it repeats is taken out before anything is cut.
+    fn refusal(&self, mut reply: Reply) -> Fault {
+        if !self.token.0.is_empty() {
+            reply.body = String::from_utf8_lossy(&reply.body).replace(&self.token.0, "(the key)").into_bytes();
         }
-        Fault { words: fault.words.replace(&self.token.0, "(the key)"), ..fault }
+        Fault::of_reply(&reply, &self.shown())
     }
 }
 

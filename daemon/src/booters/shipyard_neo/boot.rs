@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::KIND;
-use super::bay::{Ask, Bay, step};
+use super::bay::{Ask, Bay, RECORDS, step};
 use super::fault::{Fault, one_line};
 use super::state::{self, Status};
 use crate::config::NeoConfig;
@@ -27,8 +27,12 @@ pub fn no_boot(why: impl Into<String>) -> SandboxError {
     SandboxError::Boot { kind: KIND, why: why.into() }
 }
 
-/// Says that the sandbox is gone.
-pub fn lost(why: impl Into<String>) -> SandboxError {
+/// Says that the sandbox is not there any more.
+pub fn gone(id: &str) -> SandboxError {
+    lost(format!("{id} was deleted, or its time is over"))
+}
+
+fn lost(why: impl Into<String>) -> SandboxError {
     SandboxError::Lost { kind: KIND, why: why.into() }
 }
 
@@ -45,7 +49,7 @@ pub async fn make(bay: &Bay, config: &NeoConfig, key: &str) -> Result<String, Sa
     for key in [&key[..key.len().min(120)], &second] {
         for profile in &profiles {
             let body = json!({"profile": profile, "ttl": config.ttl.as_secs()});
-            match bay.call(&Ask::post("sandboxes", &body).key(key)).await {
+            match bay.call(&Ask::post("sandboxes", &body).key(key).taking(RECORDS)).await {
                 Ok(made) => return id(&made).map_err(no_boot),
                 Err(fault) if fault.status == 409 => {}
                 Err(fault) => return Err(refused(bay, config, fault).await),
@@ -98,7 +102,8 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
     let (end, mut pause, mut looks) = (Instant::now() + READY, FIRST_LOOK, 0);
     loop {
         let sandbox = look(bay, id).await?;
-        match state::status(&sandbox) {
+        let status = state::status(&sandbox);
+        match status.ok_or_else(|| no_boot(format!("the server does not say how the sandbox {id} is")))? {
             Status::Ready => return Ok(sandbox),
             Status::Idle if looks >= IDLE_LOOKS => return Ok(sandbox),
             Status::Failed if looks > 0 => {
@@ -106,7 +111,7 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
                 return Err(no_boot(format!("the sandbox {id} could not be started; {deleted}")));
             }
             Status::Failed => return Err(lost(format!("{id} has failed"))),
-            Status::Gone => return Err(lost(format!("the time of {id} is over"))),
+            Status::Gone => return Err(gone(id)),
             Status::Idle | Status::Starting if Instant::now() + pause < end => {}
             Status::Idle | Status::Starting => return Err(stuck(bay, id).await),
         }
@@ -119,7 +124,7 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
 pub async fn look(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
     match bay.call(&Ask::get(format!("sandboxes/{id}"))).await {
         Ok(sandbox) => Ok(sandbox),
-        Err(fault) if fault.is_not_found() => Err(lost(fault.words)),
+        Err(fault) if fault.is_not_found() => Err(gone(id)),
         Err(fault) => Err(no_boot(fault)),
     }
 }
@@ -135,7 +140,7 @@ async fn stuck(bay: &Bay, id: &str) -> SandboxError {
 
 /// Asks for the end of compute; files stay.
 pub fn stop(id: &str) -> Ask {
-    Ask::new(Method::POST, format!("sandboxes/{id}/stop")).twice_is_once()
+    Ask::new(Method::POST, format!("sandboxes/{id}/stop")).twice_is_once().taking(RECORDS)
 }
 
 /// Deletes the sandbox; one that is gone is deleted.
@@ -143,7 +148,7 @@ pub async fn delete(bay: &Bay, id: &str) -> Result<(), SandboxError> {
     if !is_id(id) {
         return Ok(());
     }
-    match bay.call(&Ask::new(Method::DELETE, format!("sandboxes/{id}"))).await {
+    match bay.call(&Ask::new(Method::DELETE, format!("sandboxes/{id}")).taking(RECORDS)).await {
         Ok(_) => Ok(()),
         Err(fault) if fault.is_not_found() => Ok(()),
         Err(fault) => Err(SandboxError::Failed(format!("the sandbox {id} could not be deleted: {fault}"))),

@@ -124,9 +124,10 @@ fn advice(code: &str, details: &Object) -> String {
             format!("this sandbox has only {}: do it with those", words.join(", "))
         }
         "file_not_found" => "there is no such file in the sandbox; look with exec".into(),
-        "conflict" => "the present state does not allow it: look at candidates, their evaluations and releases; a \
-                       candidate is promoted only once its latest evaluation has passed"
-            .into(),
+        "conflict" if details.contains_key("candidate_id") => {
+            "a candidate is promoted only once its latest evaluation has passed: see list_skill_candidates".into()
+        }
+        "conflict" => "the present state does not allow it: see list_skill_candidates and list_skill_releases".into(),
         "sandbox_expired" => "its time is over; a new sandbox begins without its files".into(),
         "sandbox_ttl_infinite" => "it never expires, so there is nothing to extend".into(),
         "session_not_ready" => "the sandbox is still starting: try again in a while".into(),

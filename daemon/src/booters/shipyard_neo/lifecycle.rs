@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::bay::{Ask, step};
 use super::fault::Fault;
-use super::tool::BayTool;
+use super::history;
+use super::tool::{BayTool, compact};
 use crate::http::call::Method;
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolOutcome};
 
 const PAYLOADS: &str = "skills/payloads";
 const CANDIDATES: &str = "skills/candidates";
@@ -126,21 +127,24 @@ pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
 
 fn executions() -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(BayTool::new(
-            "get_execution_history",
-            "Lists what was run in the sandbox, newest first, with the ids that create_skill_candidate wants.",
-            true,
-            |sandbox, args: History| {
-                Ok(Ask::get(sandbox.path("history"))
-                    .query("exec_type", args.exec_type)
-                    .query("success_only", said(args.success_only))
-                    .query("limit", said(args.limit))
-                    .query("offset", said(args.offset))
-                    .query("tags", args.tags)
-                    .query("has_notes", said(args.has_notes))
-                    .query("has_description", said(args.has_description)))
-            },
-        )),
+        Arc::new(
+            BayTool::new(
+                "get_execution_history",
+                "Lists what was run in the sandbox, newest first, with the ids that create_skill_candidate wants.",
+                true,
+                |sandbox, args: History| {
+                    Ok(Ask::get(sandbox.path("history"))
+                        .query("exec_type", args.exec_type)
+                        .query("success_only", said(args.success_only))
+                        .query("limit", said(args.limit))
+                        .query("offset", said(args.offset))
+                        .query("tags", args.tags)
+                        .query("has_notes", said(args.has_notes))
+                        .query("has_description", said(args.has_description)))
+                },
+            )
+            .telling(|reply| ToolOutcome::Done(compact(&history::told(reply.clone())))),
+        ),
         Arc::new(BayTool::new(
             "annotate_execution",
             "Adds a description, tags or notes to an execution.",

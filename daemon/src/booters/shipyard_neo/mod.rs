@@ -9,6 +9,7 @@ mod boot;
 mod browser;
 mod credentials;
 mod fault;
+mod history;
 mod install;
 mod keeper;
 mod lifecycle;

@@ -10,7 +10,9 @@ pub fn relative(path: &str) -> Result<String, String> {
     let bad = |why: &str| format!("`{}` {why}; give one relative to {HOME}, such as report.txt", shown(path));
     let inside = match path.strip_prefix(HOME) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
-        _ if path.starts_with('/') => return Err(bad("is outside the sandbox's folder")),
+        _ if path.starts_with('/') => {
+            return Err(bad("is outside the sandbox's folder (a file of the host comes here with upload_file)"));
+        }
         _ => path,
     };
     if path.is_empty() || path.contains('\0') {

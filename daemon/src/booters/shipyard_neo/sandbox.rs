@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bay::{Ask, Bay};
-use super::boot::{look, lost, stop};
+use super::boot::{gone, look, stop};
 use super::fault::Fault;
 use super::state::{self, Status};
-use super::{keeper, paths};
+use super::{history, keeper, paths};
 use crate::booters::jobs::{Jobs, Said, Shell};
 use crate::booters::kernel::Kernel;
 use crate::booters::skill_files::SkillFiles;
@@ -26,8 +26,6 @@ use crate::sandbox::{BoxFuture, Capabilities, Command, Ending, Language, Report,
 const LONGEST: Duration = Duration::from_mins(5);
 const MORE: &str = "[a call of python is stopped after 300 s here; run what takes longer with exec]";
 const ANEW: &str = "[Python was started anew since the last call: earlier variables are gone]";
-/// How much of a command names it in the history, in characters.
-const ABOUT: usize = 200;
 /// How long a file may take to be written where it is going, and how many of its bytes add a second to that.
 const TRANSFER: Duration = Duration::from_mins(2);
 const BYTES_A_SECOND: u64 = 256 << 10;
@@ -59,10 +57,6 @@ impl NeoSandbox {
         }
     }
 
-    fn of_nanod(&self) -> Line<'_> {
-        Line { sandbox: self, about: "nanod" }
-    }
-
     /// Returns the path of something of this sandbox.
     pub fn path(&self, below: &str) -> String {
         format!("sandboxes/{}/{below}", self.id)
@@ -80,12 +74,12 @@ impl NeoSandbox {
         // One that is being deleted loses its files first.
         let is_going = fault.is_not_found() && fault.words.to_lowercase().contains("cargo not found");
         if is_going || fault.code == "sandbox_expired" {
-            return lost(fault.words);
+            return gone(&self.id);
         }
         if fault.is_not_found() {
             match look(&self.bay, &self.id).await {
                 Err(gone @ SandboxError::Lost { .. }) => return gone,
-                Ok(told) if state::status(&told) == Status::Gone => return lost(fault.words),
+                Ok(told) if state::status(&told) == Some(Status::Gone) => return gone(&self.id),
                 _ => {}
             }
         }
@@ -125,7 +119,10 @@ impl NeoSandbox {
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
         if command.language == Language::Shell {
-            return self.jobs.run(&Line { sandbox: self, about: &command.text }, &command, cancel).await;
+            return self.jobs.run(self, &command, cancel).await;
+        }
+        if cancel.is_cancelled() {
+            return Ok(Report { ending: Ending::Cancelled, output: String::new(), spill: None, left_running: 0 });
         }
         tokio::select! {
             // Who cancels is not told of an end that came at the same moment.
@@ -158,22 +155,20 @@ fn text<'a>(reply: &'a Value, field: &str) -> &'a str {
     reply.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The way to run short command lines; the history names them after the command that they are for.
-struct Line<'a> {
-    sandbox: &'a NeoSandbox,
-    about: &'a str,
-}
-
-impl Shell for Line<'_> {
-    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Said, SandboxError>> {
+impl Shell for NeoSandbox {
+    fn sh(&self, line: String, limit: Duration) -> BoxFuture<'_, Result<Option<Said>, SandboxError>> {
         Box::pin(async move {
-            let about: String = self.about.chars().take(ABOUT).collect();
-            let body = json!({"command": line, "timeout": limit.as_secs().max(1), "description": about});
-            let reply = self.sandbox.call(&Ask::post(self.sandbox.path("shell/exec"), &body).taking(limit)).await?;
+            let mut body = json!({"command": line, "timeout": limit.as_secs().max(1)});
+            if history::is_start(&line) {
+                body["command"] = history::truthful(&line).into();
+            } else {
+                body["tags"] = history::OWN.into();
+            }
+            let reply = self.call(&Ask::post(self.path("shell/exec"), &body).taking(limit)).await?;
             let (stdout, stderr) = (text(&reply, "output").to_owned(), text(&reply, "error").to_owned());
             let code = reply.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
             let failed = reply.get("success").and_then(Value::as_bool) == Some(false);
-            Ok(Said { code: code.unwrap_or(failed.into()), stdout, stderr })
+            Ok(Some(Said { code: code.unwrap_or(failed.into()), stdout, stderr }))
         })
     }
 }
@@ -200,14 +195,14 @@ impl Sandbox for NeoSandbox {
     }
 
     fn skill_folder<'a>(&'a self, name: &'a str, folder: &'a Path) -> BoxFuture<'a, Result<String, SandboxError>> {
-        Box::pin(async move { self.skills.bring(self, &self.of_nanod(), name, folder).await })
+        Box::pin(self.skills.bring(self, self, name, folder))
     }
 
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {
-        Box::pin(async move { self.jobs.end_task(&self.of_nanod(), task).await })
+        Box::pin(self.jobs.end_task(self, task))
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move { self.jobs.shutdown(&self.of_nanod()).await })
+        Box::pin(self.jobs.shutdown(self))
     }
 }

@@ -24,15 +24,15 @@ pub enum Status {
     Gone,
 }
 
-/// Returns the status in a reply; a word that is not known is one on the way.
-pub fn status(sandbox: &Value) -> Status {
-    match sandbox.get("status").and_then(Value::as_str).unwrap_or_default() {
+/// Returns the status in a reply, if there is one; a word that is not known is one on the way.
+pub fn status(sandbox: &Value) -> Option<Status> {
+    Some(match sandbox.get("status")?.as_str()? {
         "ready" => Status::Ready,
         "idle" => Status::Idle,
         "failed" => Status::Failed,
         "expired" | "deleted" => Status::Gone,
         _ => Status::Starting,
-    }
+    })
 }
 
 /// Returns what the sandbox says it can do: a list that is missing is not an empty one.

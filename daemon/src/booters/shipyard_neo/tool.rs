@@ -35,10 +35,15 @@ impl<A: JsonSchema> BayTool<A> {
         Self { spec: spec::<A>(name, description, read_only), ask, told: |reply| ToolOutcome::Done(compact(reply)) }
     }
 
-    /// Makes it one that drives the browser; `told` says what its reply means.
-    pub fn of_browser(mut self, told: fn(&Value) -> ToolOutcome) -> Self {
-        self.spec.requires = &[Capability::Browser];
+    /// Says what a good reply means.
+    pub fn telling(self, told: fn(&Value) -> ToolOutcome) -> Self {
         Self { told, ..self }
+    }
+
+    /// Says that the sandbox has to have a browser.
+    pub fn with_browser(mut self) -> Self {
+        self.spec.requires = &[Capability::Browser];
+        self
     }
 }
 

@@ -1,10 +1,8 @@
 //! Which sessions work for which.
 
 use nano_protocol::id::SessionId;
-use tokio::sync::oneshot;
 
-use super::{Entry, Index, Registry};
-use crate::session::actor::Command;
+use super::Registry;
 
 impl Registry {
     /// Returns the sessions that this one has opened, oldest first.
@@ -14,23 +12,14 @@ impl Registry {
         own.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Closes what a daemon before left open below a session that it had closed.
-    pub(super) async fn close_orphans(&self) {
-        while let Some(id) = self.orphan() {
-            let (reply, answer) = oneshot::channel();
-            if self.send(&id, Command::Close(reply)).await.is_err() || answer.await.is_err() {
-                return;
-            }
+    /// Returns all sessions below this one, each behind the one above it.
+    pub fn below(&self, id: &SessionId) -> Vec<SessionId> {
+        let mut all = self.children_of(id);
+        let mut at = 0;
+        while let Some(next) = all.get(at).cloned() {
+            all.extend(self.children_of(&next));
+            at += 1;
         }
+        all
     }
-
-    fn orphan(&self) -> Option<SessionId> {
-        let index = self.lock();
-        index.sessions.iter().find(|(_, entry)| is_orphan(entry, &index)).map(|(id, _)| id.clone())
-    }
-}
-
-fn is_orphan(entry: &Entry, index: &Index) -> bool {
-    let Some(parent) = entry.parent.as_ref().filter(|_| entry.agent.is_some()) else { return false };
-    index.sessions.get(parent).is_none_or(|parent| parent.agent.is_none())
 }
