@@ -64,11 +64,13 @@ fn a_sandbox_that_died_is_replaced_once_and_the_model_is_told() {
         ];
         bay.set_capabilities(given(&["shell", "browser"]));
         let server = ModelServer::script(turns);
-        let daemon = daemon(&server, neo(&bay));
+        let mut daemon = daemon(&server, neo(&bay));
         let mut client = daemon.client();
         let session = session(&daemon, &mut client, "shipyard_neo");
         client.run(&session, "p");
         let old = bay.sandboxes().remove(0);
+        // A daemon that was not there meanwhile looks before it asks the model.
+        daemon.kill9();
         bay.set_capabilities(given(&["shell"]));
         match how {
             "forget" => bay.forget(&old),
@@ -79,6 +81,8 @@ fn a_sandbox_that_died_is_replaced_once_and_the_model_is_told() {
             }
             _ => bay.fail(&old),
         }
+        daemon.restart();
+        let mut client = daemon.client();
         client.run(&session, "q");
         assert_eq!(result(&mut client, &session), ("two".into(), true), "{how}");
         let lost = events(&daemon, EventType::SandboxLost);

@@ -126,6 +126,29 @@ fn a_command_whose_compute_is_killed_is_not_waited_for() {
     }
 }
 
+/// It fails in the midst of a task: the call that finds out is made again in a new one, since nothing was done.
+#[test]
+fn a_sandbox_that_fails_between_calls_is_replaced() {
+    let bay = Bay::start();
+    let section = neo(&bay);
+    let model = ModelServer::script(vec![
+        call("c1", "exec", json!({"command": "true"})),
+        call("c2", "exec", marking()).gated("failed"),
+        Turn::text("done"),
+    ]);
+    let mut world = World::scripted(model, Remote::Neo(bay), section, "skills = []");
+    let task = world.client.submit(&world.session, "p");
+    world.model.wait_requests(2);
+    let old = world.remote.sandboxes().remove(0);
+    let Remote::Neo(bay) = &world.remote else { return };
+    bay.fail(&old);
+    world.model.open("failed");
+    assert_eq!(world.settled(&task).state, TaskState::Succeeded);
+    assert_eq!((world.last().content.as_str(), world.last().ok), ("marked", Some(true)));
+    wait::until("the end of the old one", || (!world.remote.sandboxes().contains(&old)).then_some(()));
+    assert_eq!(world.remote.marks(), 1);
+}
+
 #[test]
 fn a_key_that_is_refused_between_calls_is_named_and_not_shown() {
     for remote in both() {
