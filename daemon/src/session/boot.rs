@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::EventType;
@@ -16,6 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Command, News, Reply};
+use super::acts::PATIENCE;
 use super::computer::{self, Attached};
 use super::offered::{booter_prompts, found, known, offered, refresh_tools};
 use crate::config::AgentConfig;
@@ -25,9 +25,6 @@ use crate::store::record::ComputerRecord;
 use crate::store::{Change, StoreError};
 use crate::tools::ToolSpec;
 use crate::tools::set::ToolSet;
-
-/// How long a session waits for work on its computer when a task, or itself, ends; after that it is done beside it.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
 impl Actor {
     pub(super) fn agent(&self) -> AgentConfig {
@@ -270,12 +267,6 @@ impl Actor {
         over && (session.booted || self.sandbox.is_some())
     }
 
-    /// Waits for work on the computer, but not for long: then it is done beside the session, which others wait for.
-    pub(super) async fn patiently(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        let working = self.deps.shutdown.spawn(name, work);
-        drop(tokio::time::timeout(FIRST_ATTEMPT, working).await);
-    }
-
     /// Gives the computer back: on record first, then to its server.
     pub(super) async fn free_computer(&mut self) -> Result<(), StoreError> {
         if let Some(sandbox) = self.sandbox.take().filter(|_| !self.record.shares) {
@@ -293,7 +284,7 @@ impl Actor {
         }
         self.commit(changes).await?;
         let given = computer::give_back(&self.deps, &self.record.session.id);
-        if tokio::time::timeout(FIRST_ATTEMPT, given).await.is_err() {
+        if tokio::time::timeout(PATIENCE, given).await.is_err() {
             self.deps.computers.notify_one();
         }
         Ok(())
