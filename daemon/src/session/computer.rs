@@ -93,13 +93,8 @@ async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Re
 
 /// Says of a computer that is gone as soon as it is made that it cannot be had, so that not another one is made at once.
 fn never_served(why: SandboxError) -> SandboxError {
-    match why {
-        SandboxError::Lost { kind, why } => {
-            let why = format!("it was made and did not come up ({why}); the server's log may say more");
-            SandboxError::Boot { kind, why }
-        }
-        other => other,
-    }
+    let SandboxError::Lost { kind, why } = why else { return why };
+    SandboxError::Boot { kind, why: format!("it was made and did not come up ({why}); the server's log may say more") }
 }
 
 /// Records a computer; with `instead_of`, which is gone, in one step with its end.
