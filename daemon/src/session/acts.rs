@@ -10,9 +10,6 @@ use super::steering_watch::SteeringWatch;
 use super::task::Effect;
 use crate::store::StoreError;
 
-/// How long a session waits for work on its computer when a task, or itself, ends; after that it is done beside it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-
 impl Actor {
     /// Does what `effect` says beyond its record.
     pub(super) async fn act(&mut self, effect: Effect) -> Result<(), StoreError> {
@@ -87,15 +84,9 @@ impl Actor {
     }
 
     async fn end_processes(&self, task: &Task) {
-        if let Some(sandbox) = self.sandbox.clone() {
+        if let Some(sandbox) = self.boot.sandbox.clone() {
             let task = task.id.clone();
             self.patiently("end-task", async move { sandbox.end_task(&task).await }).await;
         }
-    }
-
-    /// Waits for work on the computer, but not for long: then it is done beside the session, which others wait for.
-    pub(super) async fn patiently(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        let working = self.deps.shutdown.spawn(name, work);
-        drop(tokio::time::timeout(PATIENCE, working).await);
     }
 }
