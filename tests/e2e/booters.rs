@@ -1,10 +1,12 @@
 //! Sessions whose computer is somewhere else, with fakes of both Shipyards: lists before and after boot, restarts, lost
 //! sandboxes, faults, and that nothing is left behind.
 
+mod bugs;
 mod exact;
 mod faults;
 mod leaks;
 mod lists;
+mod secrets;
 mod skills;
 mod subagents;
 

@@ -32,6 +32,11 @@ pub fn gone(id: &str) -> SandboxError {
     lost(format!("{id} was deleted, or its time is over"))
 }
 
+/// Says that the sandbox cannot be started any more: no call of it was done.
+pub fn failed(id: &str) -> SandboxError {
+    lost(format!("{id} has failed"))
+}
+
 fn lost(why: impl Into<String>) -> SandboxError {
     SandboxError::Lost { kind: KIND, why: why.into() }
 }
@@ -110,7 +115,7 @@ pub async fn wait(bay: &Bay, id: &str) -> Result<Value, SandboxError> {
                 let deleted = delete(bay, id).await.map_or_else(|why| why.to_string(), |()| "it was deleted".into());
                 return Err(no_boot(format!("the sandbox {id} could not be started; {deleted}")));
             }
-            Status::Failed => return Err(lost(format!("{id} has failed"))),
+            Status::Failed => return Err(failed(id)),
             Status::Gone => return Err(gone(id)),
             Status::Idle | Status::Starting if Instant::now() + pause < end => {}
             Status::Idle | Status::Starting => return Err(stuck(bay, id).await),

@@ -165,6 +165,9 @@ fn without_envelope(reply: &Reply, endpoint: &str) -> String {
         _ if looks_like_html(&reply.body) => {
             format!("HTTP {status} with a web page instead of a reply; {}", wrong_server(endpoint))
         }
+        _ if reply.body.trim_ascii().is_empty() => {
+            format!("HTTP {status} and not a word of why; the server's log may say more")
+        }
         _ => format!("HTTP {status} without Bay's words for it: {}", one_line(&String::from_utf8_lossy(&reply.body))),
     }
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bay::{Ask, Bay};
-use super::boot::{gone, look, stop};
+use super::boot::{failed, gone, look, stop};
 use super::fault::Fault;
 use super::state::{self, Status};
 use super::{history, keeper, paths};
@@ -76,10 +76,13 @@ impl NeoSandbox {
         if is_going || fault.code == "sandbox_expired" {
             return gone(&self.id);
         }
-        if fault.is_not_found() {
-            match look(&self.bay, &self.id).await {
+        let is_broken = fault.code == "ship_error" && fault.may_have_run;
+        if fault.is_not_found() || is_broken {
+            let told = look(&self.bay, &self.id).await;
+            match told.map(|told| state::status(&told)) {
                 Err(gone @ SandboxError::Lost { .. }) => return gone,
-                Ok(told) if state::status(&told) == Some(Status::Gone) => return gone(&self.id),
+                Ok(Some(Status::Gone)) => return gone(&self.id),
+                Ok(Some(Status::Failed)) => return failed(&self.id),
                 _ => {}
             }
         }

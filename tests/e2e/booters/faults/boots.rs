@@ -155,11 +155,11 @@ fn a_server_that_says_wait_is_waited_for() {
 #[test]
 fn a_server_that_says_wait_for_ever_is_given_up() {
     let bay = Bay::start();
-    bay.fault(Fault::not_ready("POST", "/v1/sandboxes", 6_000));
+    bay.fault(Fault::not_ready("GET", "/sandboxes/*", 6_000));
     let mut world = World::new(Remote::Neo(bay));
     let why = no_computer(&world.run(&hello()));
     assert!(why.contains("session_not_ready") && why.contains("try again"), "{why}");
-    let asked = world.remote.requests_to("POST", "/v1/sandboxes").len();
+    let asked = world.remote.requests_to("GET", "/sandboxes/*").len();
     assert!((2..=5).contains(&asked), "{asked}");
     world.remote.clear_faults();
     assert_eq!(world.exec("echo hello"), ("hello".into(), true));

@@ -155,7 +155,7 @@ fn a_download_without_an_end_is_given_up() {
         world.exec("echo small > note");
         world.remote.fault(Fault::oversized("GET", world.remote.download(), 101).once());
         let (text, ok) = world.call("download_file", json!({"remote_path": "note"}));
-        assert!(!ok && text.contains("too large"), "{text}");
+        assert!(!ok && text.contains("100 MiB"), "{text}");
         assert!(!world.daemon.workspace().join("note").exists());
         assert!(world.call("download_file", json!({"remote_path": "note"})).1);
     }

@@ -126,6 +126,29 @@ fn a_command_whose_compute_is_killed_is_not_waited_for() {
     }
 }
 
+/// It fails in the midst of a task: the call that finds out is made again in a new one, since nothing was done.
+#[test]
+fn a_sandbox_that_fails_between_calls_is_replaced() {
+    let bay = Bay::start();
+    let section = neo(&bay);
+    let model = ModelServer::script(vec![
+        call("c1", "exec", json!({"command": "true"})),
+        call("c2", "exec", marking()).gated("failed"),
+        Turn::text("done"),
+    ]);
+    let mut world = World::scripted(model, Remote::Neo(bay), section, "skills = []");
+    let task = world.client.submit(&world.session, "p");
+    world.model.wait_requests(2);
+    let old = world.remote.sandboxes().remove(0);
+    let Remote::Neo(bay) = &world.remote else { return };
+    bay.fail(&old);
+    world.model.open("failed");
+    assert_eq!(world.settled(&task).state, TaskState::Succeeded);
+    assert_eq!((world.last().content.as_str(), world.last().ok), ("marked", Some(true)));
+    wait::until("the end of the old one", || (!world.remote.sandboxes().contains(&old)).then_some(()));
+    assert_eq!(world.remote.marks(), 1);
+}
+
 #[test]
 fn a_key_that_is_refused_between_calls_is_named_and_not_shown() {
     for remote in both() {
@@ -159,6 +182,20 @@ fn a_key_that_is_refused_between_calls_is_named_and_not_shown() {
         world.client.run(&world.session, "r");
         assert_eq!((world.last().content, world.remote.sandboxes()), ("kept".into(), sandboxes));
     }
+}
+
+/// The server's clock is an hour ahead, so the end that it tells is later than it is.
+#[test]
+fn a_sandbox_is_given_time_whatever_the_servers_clock_says() {
+    let bay = Bay::start();
+    bay.advance(std::time::Duration::from_hours(1));
+    let section = format!("{}ttl = \"4s\"\n", neo(&bay));
+    let mut world = World::with(Remote::Neo(bay), section, "skills = []");
+    let task = staying(&mut world);
+    let Remote::Neo(bay) = &world.remote else { return };
+    bay.wait_requests("POST", "/extend_ttl", 2);
+    assert_eq!(bay.status(&bay.sandboxes()[0]), Some("ready"));
+    assert_eq!(world.cancel(&task).state, TaskState::Cancelled);
 }
 
 /// Bay's sandboxes live for so short that the task outlives them unless they are given time.
