@@ -11,7 +11,7 @@ use crate::session::offered::refresh_tools;
 use crate::store::{Change, StoreError};
 
 /// How long a session waits for work on its computer when a task, or itself, ends; after that it is done beside it.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Actor {
     /// Lends the computer to a delegate, who may have found the one with the key `gone` so.
@@ -48,7 +48,7 @@ impl Actor {
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let working = self.deps.shutdown.spawn(name, work);
-        drop(tokio::time::timeout(FIRST_ATTEMPT, working).await);
+        drop(tokio::time::timeout(PATIENCE, working).await);
     }
 
     /// Gives the computer back: on record first, then to its server.
@@ -69,7 +69,7 @@ impl Actor {
         }
         self.commit(changes).await?;
         let given = computer::give_back(&self.deps, &self.record.session.id);
-        if tokio::time::timeout(FIRST_ATTEMPT, given).await.is_err() {
+        if tokio::time::timeout(PATIENCE, given).await.is_err() {
             self.deps.computers.notify_one();
         }
         Ok(())
