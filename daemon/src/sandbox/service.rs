@@ -103,7 +103,8 @@ fn listen(pipe: PipeReader, secret: String, last: Arc<Mutex<VecDeque<String>>>) 
     Ok(())
 }
 
-fn quoted(word: &str) -> String {
+/// Returns `word` as one word of a shell.
+pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 

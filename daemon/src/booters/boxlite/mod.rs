@@ -8,6 +8,7 @@ mod host;
 mod sandbox;
 mod serve;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use sha2::{Digest, Sha256};
 use self::client::{Api, BoxInfo, Fault};
 use self::sandbox::BoxSandbox;
 use self::serve::Server;
-use super::{BootRequest, Booter, Declared};
+use super::{BootRequest, Booter, Declared, is_id};
 use crate::config::{BoxliteConfig, Network};
 use crate::http::is_local;
 use crate::sandbox::service::first_line;
@@ -113,7 +114,7 @@ impl BoxliteBooter {
 
     async fn attach(&self, handle: &str) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let lost = |why: String| SandboxError::Lost { kind: KIND, why };
-        if !client::is_id(handle) {
+        if !is_id(handle) {
             return Err(lost("it was never made".into()));
         }
         let api = self.server.api().await?;
@@ -125,8 +126,12 @@ impl BoxliteBooter {
         if found.status != "running" {
             self.start(&api, handle).await?;
         }
-        let (network, cold) = (self.config.network != Network::Off, self.config.start_timeout + SLACK);
-        match BoxSandbox::join(self.server.clone(), handle, network, cold).await {
+        let mut sure = BTreeSet::from([Capability::Shell, Capability::Filesystem]);
+        if self.config.network != Network::Off {
+            sure.insert(Capability::Network);
+        }
+        let cold = self.config.start_timeout + SLACK;
+        match BoxSandbox::join(self.server.clone(), handle, sure, cold).await {
             Ok(sandbox) => Ok(Arc::new(sandbox)),
             Err(why @ SandboxError::Lost { .. }) => Err(why),
             Err(why) => Err(self.boot_error(format!("the box started, but a program in it did not: {why}"))),
@@ -150,7 +155,7 @@ impl BoxliteBooter {
     async fn give_back(&self, request: &BootRequest, handle: Option<&str>) -> Result<(), SandboxError> {
         let failed = |why: Fault| SandboxError::Failed(format!("the box was not deleted: {why}"));
         let api = self.server.api().await?;
-        let id = match handle.filter(|handle| client::is_id(handle)) {
+        let id = match handle.filter(|handle| is_id(handle)) {
             Some(handle) => handle.to_owned(),
             None => match api.find(&name(&request.key)).await.map_err(failed)? {
                 Some(found) => found.box_id,
@@ -168,7 +173,7 @@ impl BoxliteBooter {
 
 /// Returns the name of the box of this key, which may be any text.
 fn name(key: &str) -> String {
-    if client::is_id(key) && key.len() <= NAME {
+    if is_id(key) && key.len() <= NAME {
         return format!("nano-{key}");
     }
     format!("nano-{}", HEXLOWER.encode(&Sha256::digest(key.as_bytes())[..16]))
