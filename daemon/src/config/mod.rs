@@ -6,6 +6,7 @@ mod booters;
 pub mod env;
 mod later;
 mod model;
+pub mod origin;
 pub mod places;
 mod quantity;
 mod reader;
@@ -14,6 +15,7 @@ mod sections;
 mod tests;
 pub mod zone;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,7 +56,8 @@ pub fn load(path: &Path, env: &Env, must_exist: bool) -> Result<Config, ConfigEr
         ConfigError::new(format!("{}:{line}: this is not UTF-8", path.display()))
     })?;
     let folder = std::path::absolute(path).map_err(|error| unreadable(&error))?;
-    parse(text, path, &Around { env, folder: folder.parent().unwrap_or(&folder) })
+    let folder = folder.parent().unwrap_or(&folder);
+    parse(text, path, &Around { env, folder, secret_files: RefCell::default() })
 }
 
 fn parse(text: &str, path: &Path, around: &Around<'_>) -> Result<Config, ConfigError> {
@@ -65,6 +68,7 @@ fn parse(text: &str, path: &Path, around: &Around<'_>) -> Result<Config, ConfigE
         Ok(table) => sections::read(&reader.root(table.get_ref(), &sections::TOP), around, &mut config),
         Err(error) => reader.problem(error.span().map_or(0, |span| span.start), error.message()),
     }
+    config.secret_files = around.secret_files.take();
     let problems = reader.into_problems();
     if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
 }
@@ -84,6 +88,8 @@ pub struct Config {
     pub steering: SteeringConfig,
     /// `[booters.*]`.
     pub booters: BootersConfig,
+    /// Files with secrets that the file names.
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// `[daemon]`.
@@ -235,6 +241,7 @@ impl Default for Config {
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
+            secret_files: Vec::new(),
         }
     }
 }
