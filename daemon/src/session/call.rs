@@ -48,6 +48,7 @@ impl Actor {
             call: call.id.clone(),
             workspace,
             skills: self.skills.clone(),
+            private: self.deps.private.clone(),
             sandbox: self.sandbox.clone(),
             unbootable: self.unbootable.clone(),
             exec_timeout: agent.exec_timeout,
