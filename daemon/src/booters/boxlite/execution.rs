@@ -266,21 +266,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_started_and_vanished_was_started_all_the_same() {
-        for whole_box in [false, true] {
+        for cut in [false, true] {
             let server = Boxlite::start();
             let api = Api { base: server.url(), key: None };
             let made = api.create("b", &BoxliteConfig::default()).await.unwrap();
             let within = Duration::from_mins(1);
             let mut execution =
                 Execution::start(&api, &made.box_id, &script("exec sleep 1000", &[]), within).await.unwrap();
-            if whole_box {
-                server.lose()
-            } else {
-                server.forget()
+            server.forget();
+            if cut {
+                server.cut();
             }
             let error = execution.next().await.unwrap_err();
             let expected = "it is unknown how far the program got";
-            assert!(matches!(&error, SandboxError::Failed(why) if why.contains(expected)), "{whole_box}: {error:?}");
+            assert!(matches!(&error, SandboxError::Failed(why) if why.contains(expected)), "{cut}: {error:?}");
         }
     }
 }

@@ -165,9 +165,9 @@ impl BoxliteBooter {
         api.delete(&id).await.map_err(failed)
     }
 
-    fn version(&self) -> Option<&str> {
+    fn version(&self) -> &str {
         let ask = || first_line(&self.server.program()?, "--version", self.server.env(), VERSION);
-        self.version.get_or_init(ask).as_deref()
+        self.version.get_or_init(ask).as_deref().unwrap_or("a program that does not say its version")
     }
 }
 
@@ -191,14 +191,16 @@ impl Booter for BoxliteBooter {
     fn declared(&self, _workspace: &Path) -> Declared {
         let network = match &self.config.network {
             Network::Off => "It has no network.".into(),
-            Network::On => "It reaches the network.".into(),
-            Network::Hosts(hosts) => format!("Of the network it reaches only {}.", hosts.join(", ")),
+            Network::On => "It may use the network, as far as there is one.".into(),
+            Network::Hosts(hosts) => {
+                format!("Of the network, as far as there is one, it may use only {}.", hosts.join(", "))
+            }
         };
         let text = format!(
             "Your commands run in a sandbox: a small virtual machine of your own, with its own files. {network} It does \
              not see the files of the host: upload_file copies one from the workspace on the host into the sandbox, \
-             download_file copies one from the sandbox to the workspace. Each python call is a fresh interpreter, and \
-             each command a shell of its own without input; files stay from call to call."
+             download_file copies one from the sandbox to the workspace. Each command is a shell of its own without \
+             input, each Python program (where its image has python3) a fresh interpreter; files stay from call to call."
         );
         let prompt = Prompt { name: "sandbox".into(), source: "booter:boxlite".into(), text };
         let capabilities = [Capability::Shell, Capability::Python, Capability::Filesystem, Capability::Network];
@@ -214,17 +216,20 @@ impl Booter for BoxliteBooter {
     }
 
     fn missing(&self) -> Option<String> {
-        let starts = self.config.endpoint.is_none();
-        self.unset().or_else(|| self.obstacle().filter(|_| starts))
+        // An address of this machine may lead to another one.
+        let obstacle = || self.obstacle().filter(|_| self.config.endpoint.is_none());
+        match (self.unset(), obstacle()) {
+            (Some(unset), Some(obstacle)) => Some(format!("{unset}; {obstacle}")),
+            (None, Some(obstacle)) => Some(format!("{obstacle} (the program is there: {})", self.version())),
+            (unset, None) => unset,
+        }
     }
 
     fn note(&self) -> Option<String> {
         if self.config.endpoint.is_some() {
-            // An address of this machine may lead to another one.
             return self.obstacle().map(|obstacle| format!("{obstacle}, unless the endpoint leads to another machine"));
         }
-        let version = self.version().unwrap_or("a program that does not say its version");
-        Some(format!("`boxlite serve` is started when it is first needed ({version})"))
+        Some(format!("`boxlite serve` is started when it is first needed ({})", self.version()))
     }
 
     fn is_remote(&self) -> bool {
