@@ -186,7 +186,7 @@ fn boxlite(section: &Section<'_>, around: &Around<'_>) -> BoxliteConfig {
     match &network {
         // Sent as it is, it would be no limit at all.
         Network::Hosts(hosts) if hosts.is_empty() => {
-            section.wrong_key("network", "names no host; write \"off\" for none")
+            section.wrong_key("network", "names no host; write \"off\" for none");
         }
         Network::Hosts(hosts) if hosts.iter().any(|host| host.trim().is_empty()) => {
             section.wrong_key("network", "holds an empty name of a host");

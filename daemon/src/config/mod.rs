@@ -44,18 +44,30 @@ impl ConfigError {
     }
 }
 
-/// Reads the config file; a missing one means defaults unless it `must_exist`.
-pub fn load(path: &Path, env: &Env, must_exist: bool) -> Result<Config, ConfigError> {
-    let unreadable = |why: &dyn std::fmt::Display| ConfigError::new(format!("{}: {why}", path.display()));
-    let bytes = match std::fs::read(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => Vec::new(),
-        read => read.map_err(|error| unreadable(&error))?,
-    };
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
+/// Reads the config file.
+pub fn load(path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    decode(&bytes, path, env)
+}
+
+/// Reads the config file, if there is one; else everything has its default.
+pub fn load_if_there(path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => decode(b"", path, env),
+        read => decode(&read.map_err(|error| unreadable(path, &error))?, path, env),
+    }
+}
+
+fn unreadable(path: &Path, why: &std::io::Error) -> ConfigError {
+    ConfigError::new(format!("{}: {why}", path.display()))
+}
+
+fn decode(bytes: &[u8], path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
         ConfigError::new(format!("{}:{line}: this is not UTF-8", path.display()))
     })?;
-    let folder = std::path::absolute(path).map_err(|error| unreadable(&error))?;
+    let folder = std::path::absolute(path).map_err(|error| unreadable(path, &error))?;
     let folder = folder.parent().unwrap_or(&folder);
     parse(text, path, &Around { env, folder, secret_files: RefCell::default() })
 }

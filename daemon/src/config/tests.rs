@@ -243,11 +243,14 @@ fn all_problems_are_told_in_order() {
 fn files_that_are_missing_or_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nanod.toml");
-    assert!(load(&path, &env(), false).is_ok());
-    assert!(load(&path, &env(), true).unwrap_err().to_string().starts_with(path.to_str().unwrap()));
-    assert!(load(folder.path(), &env(), false).is_err(), "a folder is no file");
+    assert!(load_if_there(&path, &env()).is_ok());
+    assert!(load(&path, &env()).unwrap_err().to_string().starts_with(path.to_str().unwrap()));
+    assert!(load_if_there(folder.path(), &env()).is_err(), "a folder is no file");
     std::fs::write(&path, b"[daemon]\nlog = \"\xff\"\n").unwrap();
-    assert_eq!(load(&path, &env(), false).unwrap_err().to_string(), format!("{}:2: this is not UTF-8", path.display()));
+    assert_eq!(
+        load_if_there(&path, &env()).unwrap_err().to_string(),
+        format!("{}:2: this is not UTF-8", path.display())
+    );
 }
 
 #[test]
@@ -255,10 +258,10 @@ fn secrets_from_files_are_trimmed_and_never_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nanod.toml");
     std::fs::write(&path, "[models.a]\nmodel = \"m\"\napi_key_file = \"key\"\n").unwrap();
-    let missing = load(&path, &env(), true).unwrap_err().to_string();
+    let missing = load(&path, &env()).unwrap_err().to_string();
     assert!(missing.contains(":3: api_key_file names ") && missing.contains("/key"), "{missing}");
     std::fs::write(folder.path().join("key"), "sk-1\n").unwrap();
-    let config = load(&path, &env(), true).unwrap();
+    let config = load(&path, &env()).unwrap();
     assert_eq!(config.models[0].api_key, Some(Secret("sk-1".into())));
     assert_eq!(config.secret_files, [folder.path().join("key")]);
     assert!(!format!("{config:?}").contains("sk-1"));
@@ -286,7 +289,7 @@ fn a_token_of_the_environment_goes_to_its_server_alone() {
             let line = named.map(|at| format!("endpoint = \"{at}\"\n")).unwrap_or_default();
             std::fs::write(&path, format!("[booters.{table}]\n{line}")).unwrap();
             let vars: Vec<_> = variable.map(|at| (names[0], at)).into_iter().chain([(names[1], "t")]).collect();
-            let booters = load(&path, &Env::of(1, &vars), true).unwrap().booters;
+            let booters = load(&path, &Env::of(1, &vars)).unwrap().booters;
             let tokens = [booters.shipyard.access_token, booters.shipyard_neo.access_token];
             assert_eq!(tokens.iter().flatten().count(), usize::from(token), "{table} {named:?} {variable:?}");
         }

@@ -45,7 +45,11 @@ pub struct Program {
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("Program").field("path", &self.path).field("args", &self.args).field("env", &names).finish()
+        f.debug_struct("Program")
+            .field("path", &self.path)
+            .field("args", &self.args)
+            .field("env", &names)
+            .finish_non_exhaustive()
     }
 }
 
