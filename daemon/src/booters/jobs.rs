@@ -36,6 +36,7 @@ const STOP: Duration = Duration::from_secs(10);
 /// How often in a row looking may fail.
 const LOOKS: u32 = 5;
 const GONE: &str = "the sandbox went away while the command ran; it is unknown how far the command got";
+const UNSURE: &str = "the sandbox server did not wait for the command; it is unknown whether it began";
 /// Marks what this process starts: what carries another mark was left by a daemon that is dead.
 static RUN: LazyLock<String> = LazyLock::new(|| Ulid::generate().to_string());
 
@@ -172,7 +173,10 @@ impl Job<'_> {
         let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
         let mut look = match started {
             Ok(Some(look)) => look,
-            Ok(None) => self.look(end, &mut most).await?,
+            Ok(None) => match self.look(end, &mut most).await? {
+                look if look.state == State::Dead => return Err(SandboxError::Failed(UNSURE.into())),
+                look => look,
+            },
             Err(SandboxError::Failed(why)) => self.find(why).await?,
             Err(why) => return Err(why),
         };

@@ -19,7 +19,7 @@ NANOD_JOB=$2 NANOD_RUN=$3 "$s" -c 'eval "set --; $(cat "$1")"' "$s" "$1/cmd"
 echo $? >"$1/new"
 mv "$1/new" "$1/rc"
 END
-    cd "$1" 2>/dev/null || { rm -rf "$d"; echo "$mark nowhere 0 0 $1"; exit; }
+    cd "$1" 2>/dev/null || { rm -rf "$d"; echo "$mark nowhere 0 0 $1"; exit 1; }
     if command -v setsid >/dev/null; then own=setsid; else own=; fi
     $own sh "$d/run" "$d" "$id" "$w:$run" >"$d/out" 2>&1 </dev/null &
 }
