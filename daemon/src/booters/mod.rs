@@ -78,6 +78,10 @@ pub trait Booter: Send + Sync {
     fn is_remote(&self) -> bool {
         false
     }
+    /// Tells whether its server ends by itself what is never given back.
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
     /// Makes the computer, or finds the one that was made with this key; returns its handle.
     fn make<'a>(&'a self, _request: &'a BootRequest) -> BoxFuture<'a, Result<String, SandboxError>> {
         Box::pin(std::future::ready(Ok(String::new())))

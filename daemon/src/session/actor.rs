@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{SteerRequest, Submission};
+use super::boot::Boot;
 use super::computer::Attached;
 use super::deps::Deps;
 use super::registry::Registry;
@@ -21,7 +22,7 @@ use super::steering_watch::SteeringWatch;
 use super::task::{Effect, Input, Machine, Stop};
 use super::transcript;
 use crate::model::{Answer, ProviderError};
-use crate::sandbox::{Sandbox, SandboxError};
+use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
 use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
@@ -45,8 +46,8 @@ pub enum Command {
     Withdraw(String, Reply<()>),
     /// Boot the computer.
     Boot(Reply<Session>),
-    /// Lend the computer to a delegate, who may doubt that it is still there.
-    Lend(bool, Reply<Attached>),
+    /// Lend the computer to a delegate, who may have found the one with this key gone.
+    Lend(Option<String>, Reply<Attached>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
     /// Hear of children that have ended.
@@ -105,19 +106,7 @@ pub(super) struct Actor {
     pub toolset: Option<Arc<ToolSet>>,
     /// What it was offered when it last looked.
     pub skills: Arc<Offer>,
-    pub sandbox: Option<Arc<dyn Sandbox>>,
-    pub booting: bool,
-    pub boot_stop: Option<CancellationToken>,
-    /// Why the computer could not be had when that was last tried.
-    pub unbootable: Option<String>,
-    /// Whether the model is asked once the computer has been looked at.
-    pub asking: bool,
-    /// Why the computer of before is gone, until the model has been told.
-    pub lost: Option<String>,
-    /// Calls that wait for the computer.
-    pub awaiting_boot: Vec<usize>,
-    pub boot_replies: Vec<Reply<Session>>,
-    pub lend_replies: Vec<Reply<Attached>>,
+    pub boot: Boot,
     pub close_replies: Vec<Reply<Session>>,
     pub end_replies: HashMap<TaskId, Vec<Reply<Task>>>,
     pub deadline: Option<Instant>,
@@ -156,15 +145,7 @@ impl Actor {
             partial: Arc::default(),
             toolset: None,
             skills,
-            sandbox: None,
-            booting: false,
-            boot_stop: None,
-            unbootable: None,
-            asking: false,
-            lost: None,
-            awaiting_boot: Vec::new(),
-            boot_replies: Vec::new(),
-            lend_replies: Vec::new(),
+            boot: Boot::default(),
             close_replies: Vec::new(),
             end_replies: HashMap::new(),
             deadline: None,
@@ -209,7 +190,7 @@ impl Actor {
             if idle && self.is_over() && inbox.is_empty() {
                 self.free_computer().await?;
             }
-            let asked = self.booting || !self.close_replies.is_empty();
+            let asked = self.boot.under_way || !self.close_replies.is_empty();
             if idle && !asked && self.registry.retire(&self.record.session.id, &inbox) {
                 return Ok(());
             }
@@ -264,6 +245,7 @@ impl Actor {
     }
 
     async fn suspend(&mut self) -> Result<(), StoreError> {
+        self.stop_boot();
         let effects = self.machine.on(Input::Suspend);
         let mut changes = Vec::new();
         for record in self.tasks.values_mut().filter(|record| record.task.state == TaskState::Running) {

@@ -84,7 +84,7 @@ impl Actor {
     }
 
     async fn end_processes(&self, task: &Task) {
-        if let Some(sandbox) = self.sandbox.clone() {
+        if let Some(sandbox) = self.boot.sandbox.clone() {
             let task = task.id.clone();
             self.patiently("end-task", async move { sandbox.end_task(&task).await }).await;
         }

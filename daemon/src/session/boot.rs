@@ -5,42 +5,49 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::EventType;
-use nano_protocol::message::{Message, Role};
 use nano_protocol::session::{Session, SessionState};
-use nano_protocol::tool::Prompt;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Command, News, Reply};
 use super::computer::{self, Attached};
-use super::offered::{booter_prompts, found, known, offered, refresh_tools};
+use super::offered::{found, known, refresh_tools};
 use crate::config::AgentConfig;
 use crate::sandbox::workspace::Workspace;
-use crate::sandbox::{Capabilities, Capability, SandboxError};
-use crate::store::record::ComputerRecord;
+use crate::sandbox::{Capabilities, Capability, Sandbox, SandboxError};
 use crate::store::{Change, StoreError};
 use crate::tools::ToolSpec;
-use crate::tools::set::ToolSet;
 
-/// How long a session waits for work on its computer when a task, or itself, ends; after that it is done beside it.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
+mod give;
+mod loss;
+
+/// How far a session is with its computer.
+#[derive(Default)]
+pub(super) struct Boot {
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Which of those that the session has had; empty for a computer that is this machine.
+    pub key: String,
+    /// Whether it is being sought.
+    pub under_way: bool,
+    pub stop: Option<CancellationToken>,
+    /// Why it could not be had when that was last tried.
+    pub failed: Option<String>,
+    /// Whether the model is asked once the computer has been looked at.
+    pub asking: bool,
+    /// Why it is another one than the model knows.
+    pub lost: Option<String>,
+    /// Calls that wait for it.
+    pub waiting: Vec<usize>,
+    pub replies: Vec<Reply<Session>>,
+    pub lends: Vec<Reply<Attached>>,
+}
 
 impl Actor {
     pub(super) fn agent(&self) -> AgentConfig {
         self.deps.agent(&self.record.session.agent)
-    }
-
-    pub(super) fn booter_prompts(&self) -> Vec<Prompt> {
-        booter_prompts(&self.deps, &self.record.session)
-    }
-
-    /// Returns the tools of now, made once until something changes.
-    pub(super) fn offered(&mut self) -> Arc<ToolSet> {
-        self.toolset.get_or_insert_with(|| Arc::new(offered(&self.deps, &self.record, &self.skills))).clone()
     }
 
     pub(super) fn workspace(&mut self) -> Result<Arc<Workspace>, SandboxError> {
@@ -58,14 +65,15 @@ impl Actor {
 
     /// Gets the computer, or looks for it again, unless that is under way.
     pub(super) fn start_boot(&mut self) {
-        if std::mem::replace(&mut self.booting, true) {
+        if std::mem::replace(&mut self.boot.under_way, true) {
             return;
         }
-        self.unbootable = None;
+        self.boot.failed = None;
         let (deps, registry, news) = (self.deps.clone(), self.registry.clone(), self.news.clone());
         let (record, stop) = (self.record.clone(), CancellationToken::new());
-        let doubt = self.awaiting_boot.iter().any(|&at| self.open.get(at).is_some_and(|open| open.again));
-        self.boot_stop = Some(stop.clone());
+        let doubt = self.boot.waiting.iter().any(|&at| self.open.get(at).is_some_and(|open| open.again));
+        let doubt = doubt.then(|| self.boot.key.clone());
+        self.boot.stop = Some(stop.clone());
         self.deps.shutdown.spawn("boot", async move {
             let obtained = async {
                 match record.session.parent.as_ref().filter(|_| record.shares) {
@@ -78,9 +86,7 @@ impl Actor {
             };
             let booted = tokio::select! {
                 biased;
-                () = stop.cancelled() => Err(failed("the session was closed".into())),
-                // What is on record by now is looked for by the next daemon.
-                () = deps.shutdown.cutting().cancelled() => Err(failed("the daemon is going down".into())),
+                () = stop.cancelled() => Err(failed("the session, or the daemon, came to its end".into())),
                 booted = obtained => booted,
             };
             // The actor may be gone; then the daemon is going down.
@@ -91,14 +97,14 @@ impl Actor {
     /// Tells whether a tool runs in the computer, or brings files there.
     pub(super) fn needs_computer(&self, spec: &ToolSpec) -> bool {
         let remote = || self.deps.booter(&self.record.session.booter).is_some_and(|booter| booter.is_remote());
-        spec.source.starts_with("booter:") || (spec.source == "skill" && self.unbootable.is_none() && remote())
+        spec.source.starts_with("booter:") || (spec.source == "skill" && self.boot.failed.is_none() && remote())
     }
 
     /// Asks the model, once the computer of before has been looked at: what it can do may have changed.
     pub(super) async fn ask(&mut self) -> Result<(), StoreError> {
-        if known(&self.deps, &self.record).booted && self.sandbox.is_none() && self.unbootable.is_none() {
+        if known(&self.deps, &self.record).booted && self.boot.sandbox.is_none() && self.boot.failed.is_none() {
             self.generation += 1;
-            self.asking = true;
+            self.boot.asking = true;
             self.start_boot();
             return Ok(());
         }
@@ -113,7 +119,7 @@ impl Actor {
         if let Some(stop) = &self.model_stop {
             stop.cancel();
         }
-        if std::mem::take(&mut self.asking) {
+        if std::mem::take(&mut self.boot.asking) {
             let (news, generation) = (self.news.clone(), self.generation);
             self.deps.shutdown.spawn("model-call", async move {
                 drop(news.send(News::ModelStopped(generation)).await);
@@ -121,35 +127,16 @@ impl Actor {
         }
     }
 
-    /// Tells the model that the computer is another one, in one step with the record that it knows.
-    async fn tell_loss(&mut self) -> Result<(), StoreError> {
-        let Some(why) = self.lost.take() else { return Ok(()) };
-        let text =
-            format!("The sandbox of before is gone ({why}). There is a new one; files and variables may be gone.");
-        let mut changes = Vec::new();
-        let source = |message: &mut Message| message.source = Some("sandbox".into());
-        self.add_message(Role::Steering, text, source, &mut changes);
-        if let Some(told) = computer::current(&self.deps, &self.record.session.id)? {
-            changes.push(Change::computer(&ComputerRecord { lost: None, ..told }));
-        }
-        self.commit(changes).await.map(|_| ())
-    }
-
-    /// Looks at skills and tools anew before a request: files, or the profile, may have changed since the last one.
-    pub(super) async fn look_at_tools(&mut self) -> Result<(), StoreError> {
-        self.skills = super::skills::offer(&self.deps, &self.record.session).await;
-        self.toolset = None;
-        let Some(data) = refresh_tools(&self.deps, &mut self.record, &self.skills) else { return Ok(()) };
-        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
-        self.commit(changes).await.map(|_| ())
-    }
-
     async fn take(&mut self, attached: Attached) -> Result<(), StoreError> {
-        let can = attached.sandbox.capabilities().clone();
-        self.sandbox = Some(attached.sandbox);
-        self.lost = attached.lost.or(self.lost.take());
-        let session = &self.record.session;
-        if !session.booted || found(session.capabilities.as_deref()) != can {
+        let Attached { sandbox, key, lost } = attached;
+        let can = sandbox.capabilities().clone();
+        (self.boot.sandbox, self.boot.key) = (Some(sandbox), key);
+        let (session, new) = (&self.record.session, self.record.computer != self.boot.key);
+        if new && !self.record.computer.is_empty() {
+            self.boot.lost = Some(lost.unwrap_or_else(|| "another one took its place".into()));
+        }
+        let known = session.booted && found(session.capabilities.as_deref()) == can;
+        if !known || (new && self.boot.lost.is_none()) {
             self.record_boot(&can).await?;
         }
         Ok(())
@@ -157,14 +144,14 @@ impl Actor {
 
     /// Takes the booted computer: what it can do is recorded, then what waited for it goes on.
     pub(super) async fn booted(&mut self, booted: Result<Attached, SandboxError>) -> Result<(), StoreError> {
-        (self.booting, self.boot_stop) = (false, None);
-        let asking = std::mem::take(&mut self.asking);
-        let waiting = std::mem::take(&mut self.awaiting_boot);
+        (self.boot.under_way, self.boot.stop) = (false, None);
+        let asking = std::mem::take(&mut self.boot.asking);
+        let waiting = std::mem::take(&mut self.boot.waiting);
         match booted {
             Ok(attached) => {
                 self.take(attached.clone()).await?;
-                self.boot_replies.drain(..).for_each(|reply| drop(reply.send(Ok(self.record.session.clone()))));
-                self.lend_replies.drain(..).for_each(|reply| drop(reply.send(Ok(attached.clone()))));
+                self.boot.replies.drain(..).for_each(|reply| drop(reply.send(Ok(self.record.session.clone()))));
+                self.boot.lends.drain(..).for_each(|reply| drop(reply.send(Ok(attached.clone()))));
                 for at in waiting {
                     self.start_call(at);
                 }
@@ -180,10 +167,10 @@ impl Actor {
     async fn not_booted(&mut self, error: &SandboxError, waiting: Vec<usize>) -> Result<(), StoreError> {
         let text = error.to_string();
         tracing::warn!(session = %self.record.session.id, error = text, "the computer is not there");
-        self.unbootable = Some(text.clone());
+        self.boot.failed = Some(text.clone());
         let refusal = || RpcError::new(ErrorKind::Unavailable, text.clone());
-        self.boot_replies.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
-        self.lend_replies.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
+        self.boot.replies.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
+        self.boot.lends.drain(..).for_each(|reply| drop(reply.send(Err(refusal()))));
         for at in waiting {
             let toolset = self.offered();
             let name = self.open.get(at).map(|open| open.call.name.clone()).unwrap_or_default();
@@ -197,13 +184,6 @@ impl Actor {
         Ok(())
     }
 
-    /// Looks for the computer again that a call found gone; the call is made once more with what is there then.
-    pub(super) fn look_again(&mut self, at: usize) {
-        self.sandbox = None;
-        self.awaiting_boot.push(at);
-        self.start_boot();
-    }
-
     async fn record_boot(&mut self, found: &Capabilities) -> Result<(), StoreError> {
         let words = |set: &BTreeSet<Capability>| set.iter().map(|one| one.as_str().to_owned()).collect();
         let session = &mut self.record.session;
@@ -213,6 +193,9 @@ impl Actor {
             Capabilities::Unknown => None,
         };
         session.updated_at = self.deps.clock.now();
+        if self.record.computer.is_empty() {
+            self.record.computer.clone_from(&self.boot.key);
+        }
         let mut changes = Vec::new();
         changes.extend(
             refresh_tools(&self.deps, &mut self.record, &self.skills)
@@ -230,26 +213,11 @@ impl Actor {
     pub(super) fn boot_for(&mut self, reply: Reply<Session>) {
         if let Err(closed) = self.may_boot() {
             drop(reply.send(Err(closed)));
-        } else if self.sandbox.is_some() {
+        } else if self.boot.sandbox.is_some() {
             drop(reply.send(Ok(self.record.session.clone())));
         } else {
-            self.boot_replies.push(reply);
+            self.boot.replies.push(reply);
             self.start_boot();
-        }
-    }
-
-    /// Lends the computer to a delegate, who may `doubt` that it is still there.
-    pub(super) fn lend(&mut self, doubt: bool, reply: Reply<Attached>) {
-        if doubt {
-            self.sandbox = None;
-        }
-        match (self.may_boot(), &self.sandbox) {
-            (Err(closed), _) => drop(reply.send(Err(closed))),
-            (Ok(()), Some(sandbox)) => drop(reply.send(Ok(Attached { sandbox: sandbox.clone(), lost: None }))),
-            (Ok(()), None) => {
-                self.lend_replies.push(reply);
-                self.start_boot();
-            }
         }
     }
 
@@ -258,45 +226,6 @@ impl Actor {
             return Ok(());
         }
         Err(RpcError::new(ErrorKind::Conflict, format!("session {} is closed", self.record.session.id)))
-    }
-
-    /// Tells whether there is a computer that nobody will come for again.
-    pub(super) fn is_over(&self) -> bool {
-        let session = &self.record.session;
-        let over = match session.state {
-            SessionState::Closed => !self.record.closing,
-            _ => self.record.ephemeral && !self.works_below(),
-        };
-        over && (session.booted || self.sandbox.is_some())
-    }
-
-    /// Waits for work on the computer, but not for long: then it is done beside the session, which others wait for.
-    pub(super) async fn patiently(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        let working = self.deps.shutdown.spawn(name, work);
-        drop(tokio::time::timeout(FIRST_ATTEMPT, working).await);
-    }
-
-    /// Gives the computer back: on record first, then to its server.
-    pub(super) async fn free_computer(&mut self) -> Result<(), StoreError> {
-        if let Some(sandbox) = self.sandbox.take().filter(|_| !self.record.shares) {
-            self.patiently("shutdown", async move { sandbox.shutdown().await }).await;
-        }
-        let mut changes = computer::released(&self.deps, &self.record.session.id)?;
-        if changes.is_empty() {
-            return Ok(());
-        }
-        if self.record.session.state != SessionState::Closed {
-            (self.record.session.booted, self.record.session.capabilities) = (false, None);
-            let changed = refresh_tools(&self.deps, &mut self.record, &self.skills);
-            changes.extend(changed.map(|data| self.draft(EventType::SessionToolsChanged, data)));
-            changes.push(Change::session(&self.record));
-        }
-        self.commit(changes).await?;
-        let given = computer::give_back(&self.deps, &self.record.session.id);
-        if tokio::time::timeout(FIRST_ATTEMPT, given).await.is_err() {
-            self.deps.computers.notify_one();
-        }
-        Ok(())
     }
 }
 

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, News};
 use super::task::{Input, Stop};
 use super::transcript;
-use crate::sandbox::SandboxError;
 use crate::store::StoreError;
 use crate::store::record::CallResult;
 use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome};
@@ -32,8 +31,8 @@ impl Actor {
             let text = format!("the arguments are not a JSON object; nothing was run. They were: {raw}");
             return self.tell(at, Ok(ToolOutcome::Failed(text)));
         }
-        if self.sandbox.is_none() && self.needs_computer(tool.spec()) {
-            self.awaiting_boot.push(at);
+        if self.boot.sandbox.is_none() && self.needs_computer(tool.spec()) {
+            self.boot.waiting.push(at);
             return self.start_boot();
         }
         let tool = tool.clone();
@@ -48,8 +47,8 @@ impl Actor {
             call: call.id.clone(),
             workspace,
             skills: self.skills.clone(),
-            sandbox: self.sandbox.clone(),
-            unbootable: self.unbootable.clone(),
+            sandbox: self.boot.sandbox.clone(),
+            unbootable: self.boot.failed.clone(),
             exec_timeout: agent.exec_timeout,
             exec_timeout_max: agent.exec_timeout_max,
             spill: self.deps.spill(&self.record.session.id),
@@ -68,8 +67,8 @@ impl Actor {
 
     /// Stops a call; one that waits for the computer has nothing to stop.
     pub(super) fn stop_call(&mut self, at: usize) {
-        if let Some(waiting) = self.awaiting_boot.iter().position(|&one| one == at) {
-            self.awaiting_boot.remove(waiting);
+        if let Some(waiting) = self.boot.waiting.iter().position(|&one| one == at) {
+            self.boot.waiting.remove(waiting);
             return self.tell(at, Ok(ToolOutcome::Stopped("Stopped while the computer was being booted.".into())));
         }
         if let Some(stop) = self.open.get(at).and_then(|open| open.stop.as_ref()) {
@@ -98,13 +97,8 @@ impl Actor {
         at: usize,
         outcome: Result<ToolOutcome, ToolFault>,
     ) -> Result<(), StoreError> {
+        let Some(outcome) = self.unless_lost(at, outcome) else { return Ok(()) };
         let Some(open) = self.open.get_mut(at).filter(|open| open.stop.is_some()) else { return Ok(()) };
-        if let Err(ToolFault::Sandbox(SandboxError::Lost { .. })) = &outcome
-            && !std::mem::replace(&mut open.again, true)
-        {
-            self.look_again(at);
-            return Ok(());
-        }
         let (content, ok, stopped) = match outcome {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
             Ok(ToolOutcome::Failed(text)) => (text, false, false),

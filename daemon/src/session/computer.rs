@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nano_protocol::event::EventType;
 use nano_protocol::id::SessionId;
-use nano_protocol::session::{Session, SessionState};
+use nano_protocol::session::Session;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -16,8 +16,6 @@ use crate::sandbox::{Sandbox, SandboxError};
 use crate::store::record::{ComputerRecord, Draft, SessionRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
-/// More than any session has.
-const ALL: usize = usize::MAX;
 /// How long one attempt to give a computer back may take.
 const ATTEMPT: Duration = Duration::from_secs(30);
 /// The waits between attempts; the last one again and again.
@@ -31,7 +29,9 @@ const GONE_BY_ITSELF: Duration = Duration::from_hours(24);
 pub struct Attached {
     /// It.
     pub sandbox: Arc<dyn Sandbox>,
-    /// Why the one before it is gone, where the model does not know yet.
+    /// Which of those that the session has had; empty for a computer that is this machine.
+    pub key: String,
+    /// Why the one before it is gone, if it took one's place.
     pub lost: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub async fn obtain(deps: &Deps, session: &Session) -> Result<Attached, SandboxE
         .ok_or_else(|| SandboxError::Start(format!("the booter {} is not configured", session.booter)))?;
     if !booter.is_remote() {
         let sandbox = booter.attach(&request(&fresh(deps, session, None)), "").await?;
-        return Ok(Attached { sandbox, lost: None });
+        return Ok(Attached { sandbox, key: String::new(), lost: None });
     }
     if let Some(why) = booter.missing() {
         return Err(SandboxError::Boot { kind: booter.kind(), why });
@@ -78,12 +78,13 @@ async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Re
             if !record.served {
                 record = put(deps, ComputerRecord { served: true, ..record }, None).await?;
             }
-            Ok(Attached { sandbox, lost: record.lost })
+            Ok(Attached { sandbox, key: record.key, lost: record.lost })
         }
         Err(why) => {
             let why = if is_new { never_served(why) } else { why };
             if !record.served && !matches!(why, SandboxError::Lost { .. }) {
-                put(deps, ComputerRecord { giving_back: true, ..record }, None).await?;
+                let commit = Commit { owner: None, changes: vec![unused(deps, record)] };
+                deps.store.commit(commit).await.map_err(unwritten)?;
                 deps.computers.notify_one();
             }
             Err(why)
@@ -93,13 +94,8 @@ async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Re
 
 /// Says of a computer that is gone as soon as it is made that it cannot be had, so that not another one is made at once.
 fn never_served(why: SandboxError) -> SandboxError {
-    match why {
-        SandboxError::Lost { kind, why } => {
-            let why = format!("it was made and did not come up ({why}); the server's log may say more");
-            SandboxError::Boot { kind, why }
-        }
-        other => other,
-    }
+    let SandboxError::Lost { kind, why } = why else { return why };
+    SandboxError::Boot { kind, why: format!("it was made and did not come up ({why}); the server's log may say more") }
 }
 
 /// Records a computer; with `instead_of`, which is gone, in one step with its end.
@@ -112,9 +108,10 @@ async fn put(
     let gone = instead_of.is_some();
     if let Some(old) = instead_of {
         let data = json!({"booter": old.kind, "sandbox": old.handle, "reason": record.lost});
-        let session = Some(old.session.clone());
-        changes.push(Change::computer(&ComputerRecord { giving_back: true, ..old }));
-        changes.push(Change::Event(Draft { session, task: None, kind: EventType::SandboxLost, data }));
+        let (session, task, kind) = (Some(old.session.clone()), None, EventType::SandboxLost);
+        // One that never served is nobody's loss.
+        changes.extend(old.served.then_some(Change::Event(Draft { session, task, kind, data })));
+        changes.push(unused(deps, old));
     }
     deps.store.commit(Commit { owner: None, changes }).await.map_err(unwritten)?;
     if gone {
@@ -128,6 +125,11 @@ fn unwritten(error: StoreError) -> SandboxError {
     SandboxError::Failed(error.to_string())
 }
 
+/// Writes a computer that nobody uses any more.
+fn unused(deps: &Deps, record: ComputerRecord) -> Change {
+    Change::computer(&ComputerRecord { giving_back: true, since: deps.clock.now(), ..record })
+}
+
 fn fresh(deps: &Deps, session: &Session, lost: Option<String>) -> ComputerRecord {
     ComputerRecord {
         session: session.id.clone(),
@@ -139,7 +141,7 @@ fn fresh(deps: &Deps, session: &Session, lost: Option<String>) -> ComputerRecord
         giving_back: false,
         workspace: session.workspace.clone(),
         level: session.level,
-        at: deps.clock.now(),
+        since: deps.clock.now(),
     }
 }
 
@@ -153,7 +155,7 @@ fn request(record: &ComputerRecord) -> BootRequest {
 }
 
 fn of(deps: &Deps, session: &SessionId) -> Result<Vec<ComputerRecord>, StoreError> {
-    deps.store.scan(&Key::below(b'b', &session.0), None, ALL)
+    deps.store.readable(&Key::below(b'b', &session.0))
 }
 
 /// Returns the computer that a session has, or is about to have.
@@ -164,7 +166,7 @@ pub fn current(deps: &Deps, session: &SessionId) -> Result<Option<ComputerRecord
 /// Returns the changes by which a session gives its computer back; they are done with [`give_back`].
 pub fn released(deps: &Deps, session: &SessionId) -> Result<Vec<Change>, StoreError> {
     let used = of(deps, session)?.into_iter().filter(|record| !record.giving_back);
-    Ok(used.map(|record| Change::computer(&ComputerRecord { giving_back: true, ..record })).collect())
+    Ok(used.map(|record| unused(deps, record)).collect())
 }
 
 /// Gives back what a session does not use any more, as far as that works at once; the rest is tried again later.
@@ -186,11 +188,11 @@ async fn give_one_back(deps: &Deps, record: &ComputerRecord) -> bool {
         Ok(Err(why)) => Some(why.to_string()),
         Err(_) => Some("there was no answer in time".into()),
     };
-    let age = deps.clock.now().0.saturating_sub(record.at.0);
+    let age = deps.clock.now().0.saturating_sub(record.since.0);
     if let Some(why) = &why {
         let session = &record.session;
         tracing::warn!(%session, kind = record.kind, sandbox = record.handle, why, "a computer could not be given back");
-        if u128::from(age.unsigned_abs()) < GONE_BY_ITSELF.as_millis() {
+        if !booter.ends_by_itself() || u128::from(age.unsigned_abs()) < GONE_BY_ITSELF.as_millis() {
             return false;
         }
     }
@@ -216,7 +218,7 @@ pub async fn keep_giving_back(deps: Arc<Deps>) {
 }
 
 async fn give_all_back(deps: &Deps) -> bool {
-    let all: Vec<ComputerRecord> = deps.store.scan(&Key::all(b'b'), None, ALL).unwrap_or_default();
+    let all: Vec<ComputerRecord> = deps.store.readable(&Key::all(b'b')).unwrap_or_default();
     let mut done = true;
     for record in all.iter().filter(|record| record.giving_back) {
         tokio::select! {
@@ -227,21 +229,25 @@ async fn give_all_back(deps: &Deps) -> bool {
     done
 }
 
-/// Releases, at a start, the computers of sessions that ended without having done so.
+/// Releases, at a start, the computers of sessions that are not there any more; those that are do it themselves.
 async fn release_left(deps: &Deps) -> Result<(), StoreError> {
-    let all: Vec<ComputerRecord> = deps.store.scan(&Key::all(b'b'), None, ALL)?;
-    let mut changes = Vec::new();
-    for record in all.into_iter().filter(|record| !record.giving_back) {
-        let session = deps.store.get::<SessionRecord>(&Key::session(&record.session))?;
-        let idle = |one: &SessionRecord| one.ephemeral && one.session.state == SessionState::Idle;
-        if session.is_none_or(|one| one.session.state == SessionState::Closed || idle(&one)) {
-            changes.push(Change::computer(&ComputerRecord { giving_back: true, ..record }));
-        }
-    }
+    let all: Vec<ComputerRecord> = deps.store.readable(&Key::all(b'b'))?;
+    let is_gone = |record: &ComputerRecord| {
+        let session = deps.store.get::<SessionRecord>(&Key::session(&record.session));
+        session.is_ok_and(|found| found.is_none())
+    };
+    let left = all.into_iter().filter(|record| !record.giving_back && is_gone(record));
+    let changes: Vec<Change> = left.map(|record| unused(deps, record)).collect();
     if changes.is_empty() {
         return Ok(());
     }
     deps.store.commit(Commit { owner: None, changes }).await.map(|_| ())
+}
+
+/// Returns the sessions that have a computer on record: those that ended without giving it back are to be woken.
+pub fn users(deps: &Deps) -> Vec<SessionId> {
+    let all: Vec<ComputerRecord> = deps.store.readable(&Key::all(b'b')).unwrap_or_default();
+    all.into_iter().filter(|record| !record.giving_back).map(|record| record.session).collect()
 }
 
 /// Wakes [`keep_giving_back`].

@@ -43,7 +43,7 @@ impl Actor {
                 Ok(())
             }
             Command::Lend(doubt, reply) => {
-                self.lend(doubt, reply);
+                self.lend(doubt.as_deref(), reply);
                 Ok(())
             }
             Command::Close(reply) => self.close(reply).await,
@@ -177,16 +177,14 @@ impl Actor {
             self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
-        if let Some(stop) = &self.boot_stop {
-            stop.cancel();
-        }
+        self.stop_boot();
         self.feed(Input::Close).await?;
         self.answer_close().await
     }
 
     /// Tells of the closing and answers those who closed, once nothing runs any more.
     pub(super) async fn answer_close(&mut self) -> Result<(), StoreError> {
-        if !self.machine.is_idle() || self.booting {
+        if !self.machine.is_idle() || self.boot.under_way {
             return Ok(());
         }
         if self.record.session.state == SessionState::Closed {

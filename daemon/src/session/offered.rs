@@ -5,17 +5,19 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use nano_protocol::event::Data;
+use nano_protocol::event::{Data, EventType};
 use nano_protocol::session::Session;
 use nano_protocol::tool::{Prompt, Tool as WireTool};
 use serde_json::json;
 
+use super::actor::Actor;
 use super::deps::Deps;
 use crate::sandbox::{Capabilities, Capability};
 use crate::skills::offer::Offer;
-use crate::store::Key;
 use crate::store::record::SessionRecord;
+use crate::store::{Change, Key, StoreError};
 use crate::tools::set::{Choice, Machine, ToolSet};
 
 /// What is known of the computer that a session uses.
@@ -93,4 +95,24 @@ pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord, skills: &Offer) ->
     (record.tools, record.revision) = (tools, record.revision + 1);
     let (added, removed): (Vec<_>, Vec<_>) = (new.difference(&old).collect(), old.difference(&new).collect());
     Some(json!({"added": added, "removed": removed, "revision": record.revision}))
+}
+
+impl Actor {
+    pub(super) fn booter_prompts(&self) -> Vec<Prompt> {
+        booter_prompts(&self.deps, &self.record.session)
+    }
+
+    /// Returns the tools of now, made once until something changes.
+    pub(super) fn offered(&mut self) -> Arc<ToolSet> {
+        self.toolset.get_or_insert_with(|| Arc::new(offered(&self.deps, &self.record, &self.skills))).clone()
+    }
+
+    /// Looks at skills and tools anew before a request: files, or the profile, may have changed since the last one.
+    pub(super) async fn look_at_tools(&mut self) -> Result<(), StoreError> {
+        self.skills = super::skills::offer(&self.deps, &self.record.session).await;
+        self.toolset = None;
+        let Some(data) = refresh_tools(&self.deps, &mut self.record, &self.skills) else { return Ok(()) };
+        let changes = vec![self.draft(EventType::SessionToolsChanged, data), Change::session(&self.record)];
+        self.commit(changes).await.map(|_| ())
+    }
 }

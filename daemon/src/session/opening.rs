@@ -117,6 +117,7 @@ pub(super) fn new_record(
         exact: false,
         closing: false,
         ephemeral: lone,
+        computer: String::new(),
         shares: false,
         depth: 0,
     })

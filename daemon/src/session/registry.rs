@@ -72,12 +72,15 @@ impl Registry {
     /// Wakes every session that had something to do when the daemon ended.
     pub async fn wake(&self) {
         let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
+        let users = super::computer::users(&self.deps);
         for id in ids {
             let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id)).ok().flatten();
             let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
             let has = |kind: &u8| self.deps.store.ids_backwards(&Key::below(*kind, &id.0), None).next().is_some();
             let work = b"od".iter().any(has);
-            if work || record.is_some_and(|record| busy(record.session.state) || record.closing) {
+            let over = |record: &SessionRecord| record.ephemeral || record.session.state == SessionState::Closed;
+            let left = record.as_ref().is_some_and(over) && users.contains(&id);
+            if work || left || record.is_some_and(|record| busy(record.session.state) || record.closing) {
                 // An actor that cannot start has said so in the log; the others go on.
                 drop(self.send(&id, Command::Wake).await);
             }

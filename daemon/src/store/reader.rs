@@ -59,6 +59,21 @@ impl Store {
             .collect()
     }
 
+    /// Returns those records below `prefix` that can be read; the others are told in the log.
+    pub fn readable<T: DeserializeOwned>(&self, prefix: &Key) -> Result<Vec<T>, StoreError> {
+        let _gate = self.gate.read();
+        let mut found = Vec::new();
+        for entry in self.range(prefix, None) {
+            let (key, head) = entry?;
+            match self.decode(&key, &head) {
+                Ok(record) => found.push(record),
+                Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "it is left out"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the records below `prefix`, newest key first, beginning before `before`, at most `limit`.
     pub fn scan_backwards<T: DeserializeOwned>(
         &self,

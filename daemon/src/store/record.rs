@@ -29,6 +29,9 @@ pub struct SessionRecord {
     /// True for a session that a lone task made: its sandbox is freed when it is idle.
     #[serde(default)]
     pub ephemeral: bool,
+    /// The key of the remote computer that its model knows; empty before there is one.
+    #[serde(default)]
+    pub computer: String,
     /// True for a delegate that uses its parent's computer.
     #[serde(default)]
     pub shares: bool,
@@ -50,7 +53,7 @@ pub struct ComputerRecord {
     pub handle: Option<String>,
     /// Whether it has served.
     pub served: bool,
-    /// Why the one before it is gone, until the model has been told.
+    /// Why the one before it is gone, if it took one's place.
     pub lost: Option<String>,
     /// Whether nobody uses it any more.
     pub giving_back: bool,
@@ -58,8 +61,8 @@ pub struct ComputerRecord {
     pub workspace: String,
     /// How far commands may reach.
     pub level: Level,
-    /// When it was put on record.
-    pub at: Timestamp,
+    /// When it was put on record; once nobody uses it any more, since when.
+    pub since: Timestamp,
 }
 
 /// A task with what clients do not see.

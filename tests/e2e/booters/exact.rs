@@ -69,7 +69,7 @@ fn a_sandbox_that_died_is_replaced_once_and_the_model_is_told() {
         let session = session(&daemon, &mut client, "shipyard_neo");
         client.run(&session, "p");
         let old = bay.sandboxes().remove(0);
-        // A daemon that was not there meanwhile looks before it asks the model.
+        // The next daemon looks whether it is there.
         daemon.kill9();
         bay.set_capabilities(given(&["shell"]));
         match how {
@@ -151,4 +151,61 @@ fn four_booters_in_one_daemon_do_not_mix() {
         let booters: Vec<_> = sources.iter().filter_map(|part| part["source"].as_str()).collect();
         assert!(booters.iter().filter(|source| source.starts_with("booter:")).all(|source| **source == prompt));
     }
+}
+
+#[test]
+fn a_cancelled_command_is_not_run_again_on_another_computer() {
+    let bay = Bay::start();
+    let server = ModelServer::script(vec![call("c1", "exec", json!({"command": "echo mark; sleep 100"}))]);
+    let daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "shipyard_neo");
+    let task = client.submit(&session, "p");
+    nano_tests::wait::until("the command", || (!bay.requests_to("POST", "/shell/exec").is_empty()).then_some(()));
+    bay.forget(&bay.sandboxes().remove(0));
+    let ended: Value = client.get("task.cancel", &json!({"task": task.id}));
+    assert_eq!(ended["state"], "cancelled");
+    assert_eq!(bay.requests_to("POST", "/v1/sandboxes").len(), 1, "no other sandbox for a cancelled command");
+}
+
+#[test]
+fn every_model_that_knew_the_old_sandbox_is_told_once() {
+    let bay = Bay::start();
+    let server = ModelServer::answering(|request, _| {
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        let first = messages.iter().find(|one| one["role"] == "user").and_then(|one| one["content"].as_str());
+        let calls = messages.iter().filter(|one| one["role"] == "tool").count();
+        let exec = |n: usize| call(&format!("e{n}"), "exec", json!({"command": "echo x"}));
+        Some(match (first.unwrap_or_default(), calls) {
+            ("p", 0) => exec(0),
+            ("p", 1) => call("d1", "delegate", json!({"content": "one", "wait": false})),
+            ("p", 2) => call("d2", "delegate", json!({"content": "two", "wait": false})),
+            ("one", 0) => exec(1).gated("one"),
+            ("two", 0) => exec(2),
+            ("two", 1) => exec(3).gated("two"),
+            _ => Turn::text("done"),
+        })
+    });
+    let daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = daemon.session_with(&mut client, json!({"booter": "shipyard_neo", "tool_mode": "all"}));
+    client.run(&session, "p");
+    let requests = |says: &str| {
+        let of = |one: &&Value| one["messages"][1]["content"] == says;
+        server.requests().iter().filter(of).map(Value::to_string).collect::<Vec<_>>()
+    };
+    nano_tests::wait::until("both children", || {
+        (requests("one").len() == 1 && requests("two").len() == 2).then_some(())
+    });
+    bay.forget(&bay.sandboxes().remove(0));
+    server.open("two");
+    nano_tests::wait::until("the end of two", || (requests("two").len() == 3).then_some(()));
+    server.open("one");
+    nano_tests::wait::until("the end of one", || (requests("one").len() == 2).then_some(()));
+    let told = |request: &String| request.matches("The sandbox of before is gone").count();
+    assert_eq!(requests("two").last().map(told), Some(1));
+    assert_eq!(requests("one").last().map(told), Some(1));
+    client.run(&session, "q");
+    assert_eq!(server.requests().last().map(|one| told(&one.to_string())), Some(1));
+    assert_eq!(bay.sandboxes().len(), 1);
 }

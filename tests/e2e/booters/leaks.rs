@@ -83,3 +83,40 @@ fn a_lone_tasks_sandbox_goes_with_it() {
     daemon.ctl(["run", "p", "--booter", "shipyard_neo"]).run().expect_code(0);
     wait_none(&bay);
 }
+
+#[test]
+fn a_session_that_lasted_long_gets_its_second_attempt_too() {
+    let bay = Bay::start();
+    let server = ModelServer::script(Vec::new());
+    let daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "shipyard_neo");
+    boot(&mut client, &session);
+    let down = Bay::error(500, "internal_error", "down", &json!({}));
+    bay.fault(Fault::answer("DELETE", "/sandboxes/*", down).times(5));
+    close(&mut client, &session);
+    wait_none(&bay);
+}
+
+#[test]
+fn going_down_during_a_boot_loses_no_task() {
+    let bay = Bay::start();
+    bay.fault(Fault::hold("POST", "/v1/sandboxes", "made").once());
+    let server = ModelServer::script(vec![
+        call("c1", "exec", json!({"command": "echo one"})),
+        call("c2", "exec", json!({"command": "echo two"})),
+        Turn::text("done"),
+    ]);
+    let mut daemon = daemon(&server, neo(&bay));
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "shipyard_neo");
+    let task = client.submit(&session, "p");
+    nano_tests::wait::until("a sandbox", || (bay.sandboxes().len() == 1).then_some(()));
+    assert!(daemon.terminate().success());
+    bay.open("made");
+    daemon.restart();
+    let mut client = daemon.client();
+    let ended = client.settled(&task.id);
+    assert_eq!(ended.state, nano_protocol::task::TaskState::Succeeded, "{ended:?}");
+    assert_eq!(bay.sandboxes().len(), 1, "the same sandbox");
+}

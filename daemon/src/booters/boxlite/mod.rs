@@ -226,6 +226,10 @@ impl Booter for BoxliteBooter {
         true
     }
 
+    fn ends_by_itself(&self) -> bool {
+        false
+    }
+
     fn make<'a>(&'a self, request: &'a BootRequest) -> BoxFuture<'a, Result<String, SandboxError>> {
         Box::pin(self.make(request))
     }

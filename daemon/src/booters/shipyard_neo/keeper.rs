@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::bay::{Ask, Bay};
 use super::fault::Fault;
@@ -21,9 +21,10 @@ const PLENTY: Duration = Duration::from_mins(5);
 /// Looks after the sandbox until it is gone; runs until it is dropped otherwise.
 pub async fn keep(bay: Arc<Bay>, id: String, ttl: Duration) {
     let low = (ttl / 4).min(PLENTY);
-    let mut may_extend = true;
+    // When it had its whole time, as far as that is known here: the server's clock may be another one.
+    let mut whole = Some(Instant::now());
     loop {
-        let pause = match look_after(&bay, &id, (ttl, low), &mut may_extend).await {
+        let pause = match look_after(&bay, &id, (ttl, low), &mut whole).await {
             Ok(pause) => pause,
             // The next call finds out and says so.
             Err(fault) if fault.is_not_found() => return,
@@ -41,13 +42,16 @@ async fn look_after(
     bay: &Bay,
     id: &str,
     (ttl, low): (Duration, Duration),
-    may_extend: &mut bool,
+    whole: &mut Option<Instant>,
 ) -> Result<Duration, Fault> {
     bay.call(&Ask::new(Method::POST, format!("sandboxes/{id}/keepalive")).twice_is_once()).await?;
     let sandbox = bay.call(&Ask::get(format!("sandboxes/{id}"))).await?;
     let now = clock::seconds();
-    if *may_extend && seconds_until(&sandbox, "expires_at", now).is_some_and(|left| left < low.as_secs_f64()) {
-        *may_extend = extend(bay, id, &sandbox, ttl).await?;
+    if let (Some(told), Some(since)) = (seconds_until(&sandbox, "expires_at", now), *whole) {
+        let own = ttl.saturating_sub(since.elapsed()).as_secs_f64();
+        if told.min(own) < low.as_secs_f64() {
+            *whole = extend(bay, id, &sandbox, ttl).await?.then(Instant::now);
+        }
     }
     // Half of what is left of the idle time, which has just begun anew.
     let idle = seconds_until(&sandbox, "idle_expires_at", now).filter(|left| *left > 0.0);

@@ -184,6 +184,20 @@ fn a_key_that_is_refused_between_calls_is_named_and_not_shown() {
     }
 }
 
+/// The server's clock is an hour ahead, so the end that it tells is later than it is.
+#[test]
+fn a_sandbox_is_given_time_whatever_the_servers_clock_says() {
+    let bay = Bay::start();
+    bay.advance(std::time::Duration::from_hours(1));
+    let section = format!("{}ttl = \"4s\"\n", neo(&bay));
+    let mut world = World::with(Remote::Neo(bay), section, "skills = []");
+    let task = staying(&mut world);
+    let Remote::Neo(bay) = &world.remote else { return };
+    bay.wait_requests("POST", "/extend_ttl", 2);
+    assert_eq!(bay.status(&bay.sandboxes()[0]), Some("ready"));
+    assert_eq!(world.cancel(&task).state, TaskState::Cancelled);
+}
+
 /// Bay's sandboxes live for so short that the task outlives them unless they are given time.
 #[test]
 fn a_sandbox_is_given_time_while_a_task_runs() {

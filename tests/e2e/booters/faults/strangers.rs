@@ -37,9 +37,10 @@ fn a_neo_behind_the_old_shipyards_endpoint() {
 fn a_model_server_behind_either_endpoint() {
     for remote in both() {
         let model = ModelServer::answering(|_, _| Some(Turn { status: Some(404), ..Turn::default() }));
+        // Its end would fail the test: what it was asked is nothing that a model is asked.
+        let model = Box::leak(Box::new(model));
         let endpoint = model.url().replace("/v1", "");
         check(remote, &endpoint, &[]);
-        std::mem::forget(model);
     }
 }
 
