@@ -3,6 +3,8 @@
 
 #[path = "shipyard/boots.rs"]
 mod boots;
+#[path = "shipyard/ends.rs"]
+mod ends;
 #[path = "shipyard/files.rs"]
 mod files;
 #[path = "shipyard/python.rs"]

@@ -1,16 +1,22 @@
 //! The booter `shipyard_neo` against a server that speaks Bay v1, and against some that do not.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "shipyard_neo/asked.rs"]
+mod asked;
 #[path = "shipyard_neo/boots.rs"]
 mod boots;
 #[path = "shipyard_neo/faults.rs"]
 mod faults;
+#[path = "shipyard_neo/history.rs"]
+mod history;
 #[path = "shipyard_neo/keys.rs"]
 mod keys;
 #[path = "shipyard_neo/lifecycle.rs"]
 mod lifecycle;
 #[path = "shipyard_neo/offers.rs"]
 mod offers;
+#[path = "shipyard_neo/promotion.rs"]
+mod promotion;
 #[path = "shipyard_neo/records.rs"]
 mod records;
 #[path = "shipyard_neo/runs.rs"]

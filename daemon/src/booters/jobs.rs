@@ -8,7 +8,8 @@ mod script;
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -26,8 +27,6 @@ use crate::sandbox::{BoxFuture, Command, Ending, Report, SandboxError};
 const WAIT: Duration = Duration::from_secs(20);
 /// What a request waits for at least, however often one that waited longer failed.
 const SHORT: Duration = Duration::from_millis(500);
-/// The longest that the start itself waits: the longer a request, the more is at stake where it breaks off.
-const FIRST: Duration = Duration::from_secs(1);
 /// How long a background command is watched for failing at once.
 const BACKGROUND: Duration = Duration::from_millis(300);
 /// How long a script may take beside its waiting.
@@ -36,6 +35,10 @@ const SLACK: Duration = Duration::from_secs(5);
 const STOP: Duration = Duration::from_secs(10);
 /// How often in a row looking may fail.
 const LOOKS: u32 = 5;
+const GONE: &str = "the sandbox went away while the command ran; it is unknown how far the command got";
+const UNSURE: &str = "the sandbox server did not wait for the command; it is unknown whether it began";
+/// Marks what this process starts: what carries another mark was left by a daemon that is dead.
+static RUN: LazyLock<String> = LazyLock::new(|| Ulid::generate().to_string());
 
 /// What a short command line came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub struct Jobs {
     held: Mutex<HashMap<TaskId, BTreeSet<String>>>,
     /// Those whose folders may go with the next start.
     over: Mutex<Vec<String>>,
+    /// Whether what a dead daemon left running was ended.
+    swept: AtomicBool,
 }
 
 struct Job<'a> {
@@ -82,14 +87,15 @@ impl Jobs {
         let watched = tokio::select! {
             // Who cancels is not told of an end that came at the same moment.
             biased;
-            () = cancel.cancelled() => job.stop().await.map(|look| (Ending::Cancelled, look)),
-            watched = job.watch(&over) => watched,
+            () = cancel.cancelled() => job.end(Ending::Cancelled).await,
+            watched = job.watch(&over, &self.swept) => watched,
         };
         match watched {
             Ok((ending, look)) => Ok(self.report(&job, ending, &look)),
             // What is gone, or was ended, needs nobody any more; else the end of the task tries again.
             Err(why) => {
-                if matches!(why, SandboxError::Lost { .. } | SandboxError::Start(_)) || job.stop().await.is_ok() {
+                let is_over = matches!(why, SandboxError::Lost { .. } | SandboxError::Start(_));
+                if is_over || matches!(job.stop().await, Ok(_) | Err(SandboxError::Lost { .. })) {
                     self.release(&command.task, &id);
                 }
                 Err(why)
@@ -161,13 +167,18 @@ async fn ask(shell: &dyn Shell, id: &str, line: String, limit: Duration) -> Resu
 }
 
 impl Job<'_> {
-    async fn watch(&self, over: &[String]) -> Result<(Ending, Look), SandboxError> {
-        let (started, mut most) = (self.start(over).await?, WAIT);
+    async fn watch(&self, over: &[String], swept: &AtomicBool) -> Result<(Ending, Look), SandboxError> {
+        let (started, mut most) = (self.start(over, swept).await, WAIT);
         // Counted from its beginning: the computer may have had to wake up for it.
         let end = Instant::now() + self.command.timeout.saturating_sub(self.first_wait());
         let mut look = match started {
-            Some(look) => look,
-            None => self.look(end, &mut most).await?,
+            Ok(Some(look)) => look,
+            Ok(None) => match self.look(end, &mut most).await? {
+                look if look.state == State::Dead => return Err(SandboxError::Failed(UNSURE.into())),
+                look => look,
+            },
+            Err(SandboxError::Failed(why)) => self.find(why).await?,
+            Err(why) => return Err(why),
         };
         loop {
             let ending = match look.state {
@@ -178,7 +189,7 @@ impl Job<'_> {
                     return Err(SandboxError::Start(format!("cwd: there is no folder {cwd} in the sandbox")));
                 }
                 State::Running if self.command.background => Ending::Running,
-                State::Running if Instant::now() >= end => return Ok((Ending::TimedOut, self.stop().await?)),
+                State::Running if Instant::now() >= end => return self.end(Ending::TimedOut).await,
                 State::Running => {
                     look = self.look(end, &mut most).await?;
                     continue;
@@ -188,7 +199,7 @@ impl Job<'_> {
         }
     }
 
-    async fn start(&self, over: &[String]) -> Result<Option<Look>, SandboxError> {
+    async fn start(&self, over: &[String], swept: &AtomicBool) -> Result<Option<Look>, SandboxError> {
         let pieces = script::pieces(&self.command.text);
         let (last, first) = pieces.split_last().unwrap_or((&"", &[]));
         for piece in first {
@@ -198,13 +209,24 @@ impl Job<'_> {
             }
         }
         let (background, wait) = (self.command.background, self.first_wait());
-        let line = script::launch(self.id, last, &self.cwd(), over, wait, background);
-        ask(self.shell, self.id, line, wait).await
+        let before = script::Before { over, sweep: !swept.load(Ordering::Relaxed) };
+        let line = script::launch(self.id, &RUN, last, &self.cwd(), &before, wait, background);
+        let started = ask(self.shell, self.id, line, wait).await;
+        swept.fetch_or(matches!(started, Ok(Some(_))), Ordering::Relaxed);
+        started
+    }
+
+    /// Looks whether a start worked whose reply did not come, for whatever reason `why` says.
+    async fn find(&self, why: String) -> Result<Look, SandboxError> {
+        match ask(self.shell, self.id, script::look(self.id, Duration::ZERO), Duration::ZERO).await {
+            Ok(Some(look)) if look.state != State::Dead => Ok(look),
+            _ => Err(SandboxError::Failed(why)),
+        }
     }
 
     /// Returns how long the start itself waits for the end.
     fn first_wait(&self) -> Duration {
-        if self.command.background { BACKGROUND } else { self.command.timeout.min(FIRST) }
+        if self.command.background { BACKGROUND } else { self.command.timeout.min(WAIT) }
     }
 
     fn cwd(&self) -> String {
@@ -229,15 +251,20 @@ impl Job<'_> {
                 }
                 Ok(None) => break,
                 // Something was done, so it is not the kind of loss after which all is simply done again.
-                Err(SandboxError::Lost { why, .. }) => {
-                    let gone = "the sandbox went away while the command ran; it is unknown how far the command got";
-                    return Err(SandboxError::Failed(format!("{gone} ({why})")));
-                }
+                Err(SandboxError::Lost { why, .. }) => return Err(SandboxError::Failed(format!("{GONE} ({why})"))),
                 Err(why) => return Err(why),
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         Err(SandboxError::Failed("the sandbox server does not wait for commands at all; is it overloaded?".into()))
+    }
+
+    /// Ends the job, and with it the call: also where there is no computer any more to end it in.
+    async fn end(&self, ending: Ending) -> Result<(Ending, Look), SandboxError> {
+        match self.stop().await {
+            Err(SandboxError::Lost { why, .. }) => Ok((ending, Look::nothing(format!("[{GONE} ({why})]")))),
+            stopped => stopped.map(|look| (ending, look)),
+        }
     }
 
     async fn stop(&self) -> Result<Look, SandboxError> {

@@ -1,6 +1,7 @@
 //! What a Python kernel in a remote computer says of a program, as a report.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::Value;
 use ulid::Ulid;
@@ -22,8 +23,8 @@ pub struct Kernel<'a> {
     pub images: &'a [Value],
     /// What a model should know besides.
     pub notes: Vec<String>,
-    /// What it should know where time ran out.
-    pub if_late: Option<String>,
+    /// The longest that it runs a program, where more was asked for.
+    pub own_limit: Option<Duration>,
 }
 
 impl Kernel<'_> {
@@ -31,7 +32,7 @@ impl Kernel<'_> {
     pub async fn report(self, sandbox: &dyn Sandbox) -> Report {
         let timed_out = is_timeout(self.error);
         let error = (!self.error.is_empty()).then(|| self.error.to_owned());
-        let late = self.if_late.filter(|_| timed_out);
+        let late = self.own_limit.filter(|_| timed_out).map(advice);
         let mut printed = self.text.to_owned();
         for line in error.into_iter().chain(drawn(self.images)).chain(self.notes).chain(late) {
             if !printed.is_empty() && !printed.ends_with('\n') {
@@ -40,10 +41,20 @@ impl Kernel<'_> {
             printed.push_str(&line);
         }
         let failed = self.failed || !self.error.is_empty();
-        let ending = if timed_out { Ending::TimedOut } else { Ending::Exited(failed.into()) };
+        let ending = if timed_out { late_after(self.own_limit) } else { Ending::Exited(failed.into()) };
         let (output, spill) = bounded(sandbox, printed.as_bytes()).await;
         Report { ending, output, spill, left_running: 0 }
     }
+}
+
+/// Says how long a program may take.
+pub fn advice(own_limit: Duration) -> String {
+    format!("[a call of python is stopped after {} s here; run what takes longer with exec]", own_limit.as_secs())
+}
+
+/// Returns how a program ended whose time ran out.
+pub fn late_after(own_limit: Option<Duration>) -> Ending {
+    own_limit.map_or(Ending::TimedOut, Ending::Limited)
 }
 
 /// Tells what a server says of a program that took too long from a traceback, which may name a time limit too.

@@ -56,7 +56,7 @@ impl SkillFiles {
         let mut brought = self.0.lock().await;
         let opened = folder.to_owned();
         let found = tokio::task::spawn_blocking(move || Found::below(&opened)).await;
-        let found = found.map_err(|why| SandboxError::io(folder, why.into()))?;
+        let found = found.map_err(io::Error::from).flatten();
         let found = found.map_err(|why| SandboxError::Failed(format!("{}: {why}", folder.display())))?;
         let old = brought.remove(name);
         if let Some(same) = old.as_ref().filter(|old| old.digest == found.digest()) {
@@ -162,7 +162,8 @@ impl Found {
     async fn upload(&self, sandbox: &dyn Sandbox, base: &str) -> Result<String, SandboxError> {
         let mut place = base.to_owned();
         for file in &self.files {
-            let nameless = nameless(&file.bytes).map_err(|why| SandboxError::io(Path::new(&file.path), why))?;
+            let unmade = |why| SandboxError::Failed(format!("{}: {why}", file.path));
+            let nameless = nameless(&file.bytes).map_err(unmade)?;
             let there = sandbox.upload(nameless, &format!("{base}/{}", file.path)).await?;
             if let Some(folder) = there.strip_suffix(&format!("/{}", file.path)) {
                 folder.clone_into(&mut place);

@@ -133,6 +133,8 @@ pub enum Ending {
     Signalled(String),
     /// Stopped at its time limit.
     TimedOut,
+    /// Stopped at a limit of the computer's own, before its time limit.
+    Limited(Duration),
     /// Stopped by the cancel token.
     Cancelled,
     /// It runs on, as was asked.

@@ -146,6 +146,7 @@ fn outcome(report: Report, limit: Duration) -> ToolOutcome {
         Ending::Exited(code) => (ToolOutcome::Failed, Some(format!("exit status {code}"))),
         Ending::Signalled(name) => (ToolOutcome::Failed, Some(format!("killed by {name}"))),
         Ending::TimedOut => (ToolOutcome::Stopped, Some(format!("stopped after {} s", limit.as_secs_f64()))),
+        Ending::Limited(own) => (ToolOutcome::Stopped, Some(format!("stopped after {} s", own.as_secs_f64()))),
         Ending::Cancelled => (ToolOutcome::Stopped, Some("stopped before it ended".into())),
         Ending::Running => (ToolOutcome::Done, Some("running in the background".into())),
     };

@@ -1,7 +1,8 @@
 //! Making ships, finding them again, giving them back; and what is said where that does not work.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nanod::booters::shipyard::ShipyardBooter;
 use nanod::booters::{BootRequest, Booter};
@@ -55,6 +56,27 @@ async fn a_stopped_ship_is_started_again_and_a_lost_one_is_lost() {
         let lost = booter(&server.url).attach(&request("k"), handle).await.err();
         assert!(matches!(lost, Some(SandboxError::Lost { .. })), "{handle}: {lost:?}");
     }
+}
+
+#[tokio::test]
+async fn a_session_that_lost_its_place_in_a_running_ship_gets_it_back() {
+    let is_out = Arc::new(AtomicBool::new(false));
+    let out = is_out.clone();
+    let server = Server::start(move |asked| {
+        if asked.line.starts_with("POST /ship ") {
+            out.store(false, Ordering::SeqCst);
+        }
+        let no = say(400, &json!({"detail": "Session does not have access to this ship"}));
+        if asked.line.contains("/exec ") && out.load(Ordering::SeqCst) { no } else { Act::Serve }
+    });
+    let handle = booter(&server.url).make(&request("k")).await.unwrap();
+    let sandbox = booter(&server.url).attach(&request("k"), &handle).await.unwrap();
+    is_out.store(true, Ordering::SeqCst);
+    let lost = run(sandbox.as_ref(), command("echo on", 20)).await.unwrap_err();
+    assert!(matches!(lost, SandboxError::Lost { .. }), "{lost:?}");
+    let sandbox = booter(&server.url).attach(&request("k"), &handle).await.unwrap();
+    assert_eq!(run(sandbox.as_ref(), command("echo on", 20)).await.unwrap().output, "on\n");
+    assert_eq!(server.ships(), 1);
 }
 
 #[tokio::test]
@@ -216,6 +238,7 @@ fn bug_11_13_14_the_prompt_says_which_way_files_go() {
     let [prompt] = declared.prompts.as_slice() else { panic!("one part") };
     assert_eq!((prompt.name.as_str(), prompt.source.as_str()), ("sandbox", "booter:shipyard"));
     assert!(!prompt.text.contains("/workspace") && !prompt.text.contains("/w"));
+    assert!(!prompt.text.contains("`exec`") && !prompt.text.contains("`python`"), "an agent may have neither");
     for words in ["`upload_file` copies a file from the workspace into the sandbox", "28 s"] {
         assert!(prompt.text.contains(words), "{}", prompt.text);
     }

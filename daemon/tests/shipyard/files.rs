@@ -84,6 +84,15 @@ async fn transfers_that_fail_are_words() {
 }
 
 #[tokio::test]
+async fn a_file_of_the_host_that_cannot_be_written_is_words() {
+    let server = Server::working();
+    let sandbox = boot(&server).await;
+    std::fs::write(server.path("x"), "some").unwrap();
+    let why = sandbox.download("x", File::open("/dev/null").unwrap()).await.unwrap_err();
+    assert!(matches!(&why, SandboxError::Failed(text) if text.contains("cannot be used")), "{why:?}");
+}
+
+#[tokio::test]
 async fn an_upload_is_believed_only_where_it_is_said_to_have_worked() {
     let refused = json!({"success": false, "message": "no", "error": "quota"});
     for (act, expected) in [(say(200, &refused), "quota"), (Act::Say(200, "<html>".into()), "unknown whether")] {

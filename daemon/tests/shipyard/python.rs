@@ -11,6 +11,9 @@ use super::runs::failing;
 use super::server::{Act, Asked, Server, say};
 use super::{boot, program, run, until};
 
+/// The server's own.
+const LIMIT: Duration = Duration::from_secs(28);
+
 fn is_exec(asked: &Asked, act: &str) -> bool {
     asked.line.contains("/exec ") && asked.json()["type"] == act
 }
@@ -50,12 +53,12 @@ async fn bug_16_python_says_where_its_own_limit_is() {
         kernel(&json!({"success": false, "output": {"text": "", "images": []}, "error": "Code execution timed out"}));
     let sandbox = boot(&server).await;
     let report = run(sandbox.as_ref(), program("x", 300)).await.unwrap();
-    assert!(report.ending == Ending::TimedOut && report.output.contains("stopped after 28 s here"), "{report:?}");
+    assert!(report.ending == Ending::Limited(LIMIT) && report.output.contains("stopped after 28 s here"), "{report:?}");
     assert_eq!(server.asked("/exec ")[0].json()["payload"], json!({"code": "x", "timeout": 28}));
     let server = failing(say(400, &json!({"detail": "Request timeout"})));
     let sandbox = boot(&server).await;
     let report = run(sandbox.as_ref(), program("x", 300)).await.unwrap();
-    assert!(report.ending == Ending::TimedOut && report.output.contains("may still run"), "{report:?}");
+    assert!(report.ending == Ending::Limited(LIMIT) && report.output.contains("may still run"), "{report:?}");
 }
 
 #[tokio::test]

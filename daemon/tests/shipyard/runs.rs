@@ -6,6 +6,7 @@ use nanod::sandbox::{Command, Ending, SandboxError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::ends::lives;
 use super::server::{Act, Server, TOKEN, say};
 use super::{boot, command, program, run, until};
 
@@ -119,67 +120,6 @@ async fn bug_16_a_command_outlives_the_requests_that_watch_it() {
 }
 
 #[tokio::test]
-async fn at_its_time_limit_all_of_it_ends() {
-    let server = Server::working();
-    let sandbox = boot(&server).await;
-    let text = "echo begun; setsid sleep 1234 & sleep 1234 & echo $! $$ >pids; sleep 1234";
-    let report = run(sandbox.as_ref(), command(text, 1)).await.unwrap();
-    assert_eq!((report.ending, report.output.as_str(), report.left_running), (Ending::TimedOut, "begun\n", 0));
-    for pid in std::fs::read_to_string(server.path("pids")).unwrap().split_whitespace() {
-        assert!(!lives(pid), "{pid}");
-    }
-}
-
-#[tokio::test]
-async fn cancelled_all_of_it_ends() {
-    let server = Server::working();
-    let sandbox = boot(&server).await;
-    let cancel = CancellationToken::new();
-    let running = sandbox.run(command("echo $$ >pid; echo begun; sleep 1234", 600), &cancel);
-    let pid = server.path("pid");
-    let (report, ()) = tokio::join!(running, async {
-        until(|| std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))).await;
-        cancel.cancel();
-    });
-    let report = report.unwrap();
-    assert_eq!((report.ending, report.output.as_str(), report.left_running), (Ending::Cancelled, "begun\n", 0));
-    assert!(!lives(std::fs::read_to_string(&pid).unwrap().trim()));
-}
-
-#[tokio::test]
-async fn cancelled_before_it_began_it_never_begins() {
-    let server = Server::working();
-    let sandbox = boot(&server).await;
-    let cancel = CancellationToken::new();
-    cancel.cancel();
-    let report = sandbox.run(command("touch it", 600), &cancel).await.unwrap();
-    assert_eq!(report.ending, Ending::Cancelled);
-    assert!(!server.path("it").exists());
-}
-
-#[tokio::test]
-async fn what_runs_in_the_background_ends_with_its_task() {
-    let server = Server::working();
-    let sandbox = boot(&server).await;
-    let background = Command { background: true, ..command("echo $$ >one; echo begun; sleep 1234", 20) };
-    let report = run(sandbox.as_ref(), background).await.unwrap();
-    assert_eq!((report.ending, report.left_running), (Ending::Running, 1));
-    assert_eq!(std::fs::read_to_string(report.spill.unwrap()).unwrap(), "begun\n");
-    let left = run(sandbox.as_ref(), command("sleep 1234 & echo $! >two", 20)).await.unwrap();
-    assert_eq!((left.ending, left.left_running), (Ending::Exited(0), 1));
-    let mut other = command("sleep 1234 & echo $! >three", 20);
-    other.task.0 = "tsk_2".into();
-    run(sandbox.as_ref(), other).await.unwrap();
-    let pid = |name: &str| std::fs::read_to_string(server.path(name)).unwrap().trim().to_owned();
-    let living = || ["one", "two", "three"].map(|name| lives(&pid(name)));
-    assert_eq!(living(), [true, true, true]);
-    sandbox.end_task(&command("", 1).task).await;
-    assert_eq!(living(), [false, false, true]);
-    sandbox.shutdown().await;
-    assert_eq!(living(), [false, false, false]);
-}
-
-#[tokio::test]
 async fn in_the_background_a_command_that_fails_at_once_is_seen() {
     let server = Server::working();
     let sandbox = boot(&server).await;
@@ -241,17 +181,36 @@ async fn replies_that_are_none_are_words() {
 }
 
 #[tokio::test]
-async fn a_start_whose_reply_is_lost_leaves_nothing_running() {
+async fn a_start_whose_reply_is_lost_is_found_by_a_look() {
+    for background in [true, false] {
+        let count = AtomicUsize::new(0);
+        let server = Server::start(move |asked| {
+            let is_start = asked.line.contains("/exec ") && count.fetch_add(1, Ordering::SeqCst) == 0;
+            if is_start { Act::Lose } else { Act::Serve }
+        });
+        let sandbox = boot(&server).await;
+        let text = if background { "echo $$ >pid; exec sleep 1234" } else { "echo $$ >pid; exit 3" };
+        let report = run(sandbox.as_ref(), Command { background, ..command(text, 20) }).await.unwrap();
+        assert_eq!(report.ending, if background { Ending::Running } else { Ending::Exited(3) });
+        sandbox.shutdown().await;
+        assert!(!lives(std::fs::read_to_string(server.path("pid")).unwrap().trim()));
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_never_arrived_is_said_to_be_unknown_and_kept_from_starting() {
     let count = AtomicUsize::new(0);
     let server = Server::start(move |asked| {
         let is_start = asked.line.contains("/exec ") && count.fetch_add(1, Ordering::SeqCst) == 0;
-        if is_start { Act::Lose } else { Act::Serve }
+        if is_start { Act::Hang } else { Act::Serve }
     });
     let sandbox = boot(&server).await;
-    let text = "echo $$ >pid; exec sleep 1234";
-    let why = run(sandbox.as_ref(), Command { background: true, ..command(text, 20) }).await.unwrap_err();
+    let why = run(sandbox.as_ref(), command("touch it", 20)).await.unwrap_err();
     assert!(why.to_string().contains("unknown whether"), "{why}");
-    assert!(!lives(std::fs::read_to_string(server.path("pid")).unwrap().trim()));
+    let late = server.asked("/exec ")[0].json()["payload"]["command"].as_str().unwrap().to_owned();
+    let folder = server.path("");
+    let ended = std::process::Command::new("sh").args(["-c", &late]).current_dir(folder).output().unwrap();
+    assert!(ended.status.success() && !server.path("it").exists());
 }
 
 #[tokio::test]
@@ -266,9 +225,4 @@ async fn a_shell_that_does_not_work_is_words() {
         let why = run(sandbox.as_ref(), command("true", 20)).await.unwrap_err().to_string();
         assert!(why.contains(expected), "{why}");
     }
-}
-
-/// Tells whether a process is there and not only waits to be forgotten.
-fn lives(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

@@ -122,7 +122,7 @@ impl Shared {
         if matches!(act, Act::Hurry | Act::GiveUp) {
             let text = String::from_utf8(asked.body).unwrap();
             let hurried = |text: String, wait| text.replace(&format!("look {wait} "), "look 1 ");
-            asked.body = [200, 50, 12].iter().fold(text, hurried).into_bytes();
+            asked.body = [200, 100, 50, 25, 12].iter().fold(text, hurried).into_bytes();
         }
         let (status, extra, body) = match act {
             Act::Hang => return,

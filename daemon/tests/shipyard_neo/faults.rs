@@ -69,6 +69,7 @@ async fn replies_that_make_no_sense_are_said_to_be_so() {
         (Act::Say(500, "Internal Server Error".into()), "Internal Server Error; whether it took effect is not known"),
         (Act::Say(200, "{\"success\": tr".into()), "is not JSON"),
         (Act::Say(200, "x".repeat((16 << 20) + 1)), "more than"),
+        (say(200, &json!({})), "makes no sense"),
         (Act::Lose, "whether it took effect is not known"),
         (Act::Hang, "whether it took effect is not known"),
         (say(500, &json!({"error": "no"})), "HTTP 500"),

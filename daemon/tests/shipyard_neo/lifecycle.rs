@@ -6,7 +6,6 @@ use nanod::booters::shipyard_neo::NeoBooter;
 use nanod::skills::library::{Library, Places};
 use serde_json::{Value, json};
 
-use super::records::envelope;
 use super::server::{Act, Server, say};
 use super::{Session, config};
 
@@ -84,7 +83,12 @@ async fn each_tool_asks_for_what_it_says() {
         ),
     ] {
         let (done, text) = session.call(tool, arguments.clone()).await;
-        assert!(done && text == r#"{"success":true,"b":1,"a":[2]}"#, "{tool}: {text}");
+        assert!(done && text.starts_with(r#"{"success":true,"b":1,"a":[2]"#), "{tool}: {text}");
+        assert_eq!(
+            text.contains("stays so until sync_skill_release"),
+            tool == "rollback_skill_release",
+            "{tool}: {text}"
+        );
         // The keeper asks too.
         let is_tools = |line: &str| line.contains("/skills/") || line.contains("/history") || line.contains("/browser");
         let asked = server.asked("").into_iter().rfind(|asked| is_tools(&asked.line)).unwrap();
@@ -137,14 +141,14 @@ async fn bug_18_a_browser_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn long_replies_are_cut() {
-    let entries: Vec<Value> = (0..10_000).map(|n| json!({"id": format!("exec-ä{n}")})).collect();
+    let entries: Vec<Value> = (0..100).map(|n| json!({"id": format!("exec-ä{n}"), "code": "ä".repeat(500)})).collect();
     let session = Session::new(&Server::but("/history", say(200, &json!({"entries": entries})))).await;
     let (done, text) = session.call("get_execution_history", json!({})).await;
     assert!(done && text.len() < 52_000 && text.ends_with("as with limit and offset]"), "{}", text.len());
 }
 
 /// A session whose library the skills are installed through.
-async fn session(server: &Server) -> (Session, Arc<Library>) {
+pub async fn session(server: &Server) -> (Session, Arc<Library>) {
     let library = Arc::new(Library::new(Places::default()).0);
     let mut session = Session::new(server).await;
     session.booter = NeoBooter::new(config(&server.url), library.clone());
@@ -152,7 +156,7 @@ async fn session(server: &Server) -> (Session, Arc<Library>) {
 }
 
 /// Makes a candidate that may be promoted; returns its id.
-async fn candidate(session: &Session, key: &str, payload: Value) -> Value {
+pub async fn candidate(session: &Session, key: &str, payload: Value) -> Value {
     let payload = session.done("create_skill_payload", json!({"payload": payload})).await["payload_ref"].clone();
     let candidate = json!({"skill_key": key, "source_execution_ids": ["exec-1"], "payload_ref": payload});
     let id = session.done("create_skill_candidate", candidate).await["id"].clone();
@@ -160,7 +164,7 @@ async fn candidate(session: &Session, key: &str, payload: Value) -> Value {
     id
 }
 
-fn text(what: &str) -> Value {
+pub fn text(what: &str) -> Value {
     json!({"skill_markdown": format!("---\nname: x\ndescription: About {what}.\nalways_load: true\n---\n# {what}\n")})
 }
 
@@ -205,34 +209,6 @@ async fn a_canary_or_unsynced_release_is_not_installed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_installed_is_rolled_back_or_said_to_stay() {
-    let server = Server::working();
-    let (session, _) = session(&server).await;
-    for payload in [json!({"commands": []}), json!({"skill_markdown": " "}), json!({"skill_markdown": 5})] {
-        let id = candidate(&session, "first", payload).await;
-        let told = session.failed("promote_skill_candidate", json!({"candidate_id": id, "stage": "stable"})).await;
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told["sync"]["ok"], false);
-        let release = told["release"]["id"].as_str().unwrap();
-        if told["rollback"]["ok"] == false {
-            let state = told["rollback"]["state"].as_str().unwrap();
-            assert!(state.contains(release) && state.contains("was not rolled back and stays active"), "{state}");
-        } else {
-            assert_eq!(told["rollback"]["in_force"]["rollback_of"], release);
-        }
-    }
-    assert_eq!(server.asked("/rollback").len(), 3);
-    // The first had nothing before it.
-    let good = candidate(&session, "second", text("x")).await;
-    session.done("promote_skill_candidate", json!({"candidate_id": good, "stage": "stable"})).await;
-    std::fs::remove_dir_all(session.fixture.path(".agents")).unwrap();
-    session.fixture.write(".agents", "not a folder");
-    let next = candidate(&session, "second", text("y")).await;
-    let told = session.failed("promote_skill_candidate", json!({"candidate_id": next, "stage": "stable"})).await;
-    assert!(told.contains("could not be installed here") && told.contains(r#""rollback":{"ok":true"#), "{told}");
-}
-
-#[tokio::test]
 async fn a_candidate_without_a_passed_evaluation_is_not_promoted() {
     let (session, _) = session(&Server::working()).await;
     let id = candidate(&session, "k", text("x")).await;
@@ -272,20 +248,4 @@ async fn a_release_is_synced_by_its_id_or_its_key() {
         arguments["require_stable"] = false.into();
         assert_eq!(session.done("sync_skill_release", arguments).await["local_skill_name"], "neo-key-1");
     }
-}
-
-#[tokio::test]
-async fn a_rollback_that_nobody_answers_is_not_called_done() {
-    let gone = say(500, &envelope("internal_error", "no", &json!({})));
-    let server = Server::start(move |asked| match asked.parts() {
-        ("GET", path, _) if path.starts_with("/v1/skills/candidates/") => gone.clone(),
-        (_, path, _) if path.ends_with("/rollback") => Act::Hang,
-        _ => Act::Serve,
-    });
-    let (session, _) = session(&server).await;
-    let id = candidate(&session, "k", text("x")).await;
-    let told = session.failed("promote_skill_candidate", json!({"candidate_id": id, "stage": "stable"})).await;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["rollback"]["ok"], false);
-    assert!(told["rollback"]["error"].as_str().unwrap().contains("whether it took effect is not known"), "{told}");
 }

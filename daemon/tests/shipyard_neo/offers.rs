@@ -60,6 +60,11 @@ fn what_is_declared_is_all_a_sandbox_may_have() {
     assert_eq!(names, ["file_paths", "skill_lifecycle", "sandbox"]);
     assert!(declared.prompts.iter().all(|prompt| prompt.source == "booter:shipyard_neo") && !declared.fixed);
     assert_eq!(declared.capabilities.len(), 4);
+    // Which tools a session has is known only later; what a sandbox's profile may lack is named nowhere.
+    for name in ["browser", "exec ", "with exec", "python "] {
+        assert!(declared.prompts.iter().all(|prompt| !prompt.text.contains(name)), "{name}");
+    }
+    assert!(declared.prompts[1].text.contains("later sessions of this workspace"));
     let lifecycle = &declared.prompts[1].text;
     let order =
         ["create_skill_payload", "create_skill_candidate", "evaluate_skill_candidate", "promote_skill_candidate"];

@@ -74,7 +74,7 @@ impl Records {
     }
 
     fn list(&self, query: &str) -> (u16, Value) {
-        let of = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        let of = |name: &str| of(query, name);
         let (limit, offset) = (of("limit").unwrap_or("100"), of("offset").unwrap_or("0"));
         let wanted = |one: &&Value| {
             of("skill_key").is_none_or(|key| one["skill_key"] == key)
@@ -94,6 +94,19 @@ pub fn profiles() -> Value {
         {"id": "browser-python", "capabilities": ["browser", "filesystem", "python", "shell"]},
         {"id": "python-data", "capabilities": ["python", "shell", "filesystem"]},
     ]})
+}
+
+fn of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")))
+}
+
+/// A page of a history.
+pub fn page(history: &[Value], query: &str) -> Value {
+    let count = |name: &str, usual: usize| of(query, name).map_or(usual, |text| text.parse().unwrap());
+    let is_wanted = |one: &&Value| of(query, "success_only") != Some("true") || one["success"] == true;
+    let all: Vec<&Value> = history.iter().filter(is_wanted).collect();
+    let some: Vec<_> = all.iter().skip(count("offset", 0)).take(count("limit", 100)).collect();
+    json!({"entries": some, "total": all.len()})
 }
 
 fn found(what: Option<Value>) -> (u16, Value) {

@@ -38,21 +38,6 @@ async fn bug_16_the_time_limit_is_the_one_that_was_asked_for() {
     }
 }
 
-#[tokio::test]
-async fn the_history_shows_commands_as_they_were_given() {
-    let server = Server::working();
-    let session = Session::new(&server).await;
-    for text in ["echo it\\'s | cat", "exit 3", "sleep 60"] {
-        let timeout = if text.starts_with("sleep") { 1 } else { 20 };
-        session.call("exec", json!({"command": text, "timeout": timeout})).await;
-    }
-    let told = session.done("get_execution_history", json!({})).await;
-    let seen: Vec<_> = told["entries"].as_array().unwrap().iter().map(|one| (&one["code"], &one["success"])).collect();
-    let [yes, no] = [json!(true), json!(false)];
-    let expected = [(&json!("sleep 60"), &yes), (&json!("exit 3"), &no), (&json!("echo it\\'s | cat"), &yes)];
-    assert_eq!(seen, expected);
-}
-
 /// Waits until the process that wrote its number there is gone.
 async fn gone(server: &Server) {
     let number = std::fs::read_to_string(server.path("number")).unwrap();
@@ -129,7 +114,7 @@ async fn python_tells_what_it_printed_and_why_it_failed() {
     let late = json!({"success": false, "output": "", "error": "Command timed out", "data": null});
     let server = Server::but("python/exec", say(200, &late));
     let report = run(boot(&server).await.as_ref(), program("x", 600)).await.unwrap();
-    assert_eq!(report.ending, Ending::TimedOut);
+    assert_eq!(report.ending, Ending::Limited(Duration::from_mins(5)));
     assert!(report.output.contains("300 s"), "{}", report.output);
 }
 
@@ -198,6 +183,33 @@ async fn a_file_that_is_not_there_is_no_loss() {
         );
         assert_eq!(server.asked("filesystem/download").len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_fault_that_only_mentions_404_is_not_a_missing_file() {
+    for message in ["Ship request failed: 500: see /errors/404", "Ship request failed: 4040"] {
+        let ship = say(502, &envelope("ship_error", message, &json!({})));
+        let server = Server::but("filesystem/download", ship);
+        let error = boot(&server).await.download("x", tempfile::tempfile().unwrap()).await.unwrap_err().to_string();
+        assert!(!error.contains("no such file"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_outlives_a_request_that_bay_ends() {
+    let server = Server::start(|asked| match asked.before {
+        0 if asked.line.contains("shell/exec") => Act::Late,
+        _ => Act::Serve,
+    });
+    let report = run(boot(&server).await.as_ref(), command("echo done; exit 3", 20)).await.unwrap();
+    assert_eq!((report.ending, report.output.as_str()), (Ending::Exited(3), "done\n"));
+    let late = json!({"success": false, "output": "", "error": "Command timed out", "exit_code": -1});
+    let server = Server::start(move |asked| match asked.before {
+        0 if asked.line.contains("shell/exec") => say(200, &late),
+        _ => Act::Serve,
+    });
+    let error = run(boot(&server).await.as_ref(), command("echo done", 20)).await.unwrap_err().to_string();
+    assert!(error.contains("unknown whether it began"), "{error}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A Bay of sandboxes that share a folder: it runs shell commands there, and may be told to answer otherwise.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,25 +10,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::records::{Records, envelope, profiles};
+use super::asked::{Asked, read};
+use super::records::{Records, envelope, page, profiles};
 
 pub const TOKEN: &str = "sk-bay-very-secret";
-
-/// A request as it came.
-#[derive(Debug, Clone, Default)]
-pub struct Asked {
-    pub line: String,
-    pub headers: BTreeMap<String, String>,
-    pub body: Vec<u8>,
-    /// How many of the same method and path came before.
-    pub before: usize,
-}
-
-impl Asked {
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
-}
 
 /// What becomes of a request.
 #[derive(Debug, Clone)]
@@ -45,6 +30,8 @@ pub enum Act {
     Hold,
     /// What a working server does.
     Serve,
+    /// The same, but Bay says that the command took too long.
+    Late,
 }
 
 pub fn say(status: u16, body: &Value) -> Act {
@@ -145,6 +132,11 @@ impl Shared {
             Act::Hold => return drop((&*stream).read(&mut [0])),
             Act::Send(status, to) => (status, format!("location: {to}\r\n"), Vec::new(), 0),
             Act::Say(status, body) => (status, String::new(), body.into_bytes(), 0),
+            Act::Late => {
+                self.answer(&asked);
+                let late = json!({"success": false, "output": "", "error": "Command timed out", "exit_code": -1});
+                (200, String::new(), late.to_string().into_bytes(), 0)
+            }
             act @ (Act::Lose | Act::Serve) => {
                 let (status, body) = self.answer(&asked);
                 (status, String::new(), body, usize::from(matches!(act, Act::Lose)))
@@ -197,7 +189,7 @@ impl Shared {
                 sandbox["expires_at"] = "2999-01-01T00:00:00".into();
                 sandbox.clone()
             }
-            ("GET", [_, "history"]) => json!({"entries": self.state.lock().unwrap().history}),
+            ("GET", [_, "history"]) => page(&self.state.lock().unwrap().history, asked.parts().2),
             _ => json!({"status": "ok", "success": true}),
         }
     }
@@ -225,10 +217,12 @@ impl Shared {
         let code = ended.status.code();
         let mut state = self.state.lock().unwrap();
         let id = format!("exec-{}", state.history.len());
-        let entry = json!({"id": id, "code": command, "success": code == Some(0), "tags": body["tags"]});
+        let output = text(ended.stdout);
+        let entry = json!({"id": id, "code": command, "success": code == Some(0), "tags": body["tags"],
+            "output": output});
         state.history.insert(0, entry);
         let error = Some(text(ended.stderr)).filter(|error| !error.is_empty());
-        json!({"success": code == Some(0), "output": text(ended.stdout), "error": error, "exit_code": code,
+        json!({"success": code == Some(0), "output": output, "error": error, "exit_code": code,
             "execution_id": id, "execution_time_ms": 1, "command": null})
     }
 
@@ -268,30 +262,4 @@ impl Shared {
 
 fn text(status: u16, body: &Value) -> (u16, Vec<u8>) {
     (status, if body.is_null() { Vec::new() } else { body.to_string().into_bytes() })
-}
-
-impl Asked {
-    /// Returns method, path and query.
-    pub fn parts(&self) -> (&str, &str, &str) {
-        let mut words = self.line.split(' ');
-        let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        (method, path, query)
-    }
-}
-
-fn read(stream: &TcpStream) -> Option<Asked> {
-    let mut reader = BufReader::new(stream);
-    let mut asked = Asked::default();
-    reader.read_line(&mut asked.line).ok()?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        asked.headers.insert(name.to_ascii_lowercase(), value.to_owned());
-    }
-    let length = asked.headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-    asked.body.resize(length, 0);
-    reader.read_exact(&mut asked.body).ok()?;
-    (!asked.line.is_empty()).then_some(asked)
 }

@@ -2,7 +2,7 @@
 //!
 //! A job is a folder `.nanod/jobs/ID` in the computer's workspace: `cmd` is its text, `out` what it printed, `pid` its
 //! process group, `rc` its exit status once it has ended. Whatever it started carries its id in the environment, by
-//! which all of it is found again. `job.sh` needs a POSIX shell and its usual company; `setsid` helps, but may be missing.
+//! which all of it is found again, and the workspace with the daemon's run. `job.sh` needs a POSIX shell and its usual company; `setsid` helps, but may be missing.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,11 +31,22 @@ pub fn put(id: &str, piece: &str) -> String {
     script(id, &format!("put {}", quoted(piece)))
 }
 
-/// Starts a job in `cwd` with the last piece of its text, first throwing away the folders of `over`, and looks at it.
-pub fn launch(id: &str, piece: &str, cwd: &str, over: &[String], wait: Duration, show: bool) -> String {
-    let over: Vec<String> = over.iter().map(|id| format!(" .nanod/jobs/{id}")).collect();
+/// What is done before a job starts.
+#[derive(Debug)]
+pub struct Before<'a> {
+    /// The jobs whose folders are thrown away.
+    pub over: &'a [String],
+    /// Whether what other daemons left running is ended.
+    pub sweep: bool,
+}
+
+/// Starts a job in `cwd` with the last piece of its text, and looks at it; what it starts carries the mark `run` too.
+pub fn launch(id: &str, run: &str, piece: &str, cwd: &str, before: &Before<'_>, wait: Duration, show: bool) -> String {
+    let over: Vec<String> = before.over.iter().map(|id| format!(" .nanod/jobs/{id}")).collect();
     let (over, piece, cwd) = (over.concat(), quoted(piece), quoted(cwd));
-    script(id, &format!("rm -rf{over}\nput {piece} || exit\nlaunch {cwd}\n{}", look_line(wait, show)))
+    let sweep = if before.sweep { "sweep\n" } else { "" };
+    let look = look_line(wait, show);
+    script(id, &format!("run={run}\n{sweep}rm -rf{over}\nput {piece} || exit\nlaunch {cwd}\n{look}"))
 }
 
 /// Waits so long for a job's end and looks at it.
@@ -101,6 +112,12 @@ impl Look {
             *(if kind == "tail" { &mut look.tail } else { &mut look.head }) = bytes;
         }
         Some(look)
+    }
+
+    /// Makes one of a job that is gone, of which there is only this to say.
+    pub fn nothing(words: String) -> Self {
+        let (size, head) = (words.len() as u64, words.into_bytes());
+        Self { state: State::Dead, left: 0, out: PathBuf::new(), size, head, tail: Vec::new() }
     }
 
     /// Returns what it printed, as far as it was told.

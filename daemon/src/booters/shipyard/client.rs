@@ -62,7 +62,7 @@ impl Client {
         let reply = asked.map_err(|why| broken(&why))?;
         if reply.status != 200 {
             let gave_up = self.detail(&reply).is_some_and(|text| text == "Request timeout");
-            return if gave_up { Ok(None) } else { Err(self.refusal(&reply)) };
+            return if gave_up { Ok(None) } else { Err(self.refusal(&reply).into()) };
         }
         let mut envelope: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         match (envelope.get("success").and_then(Value::as_bool), envelope.get_mut("data").map(Value::take)) {
@@ -71,26 +71,28 @@ impl Client {
                 "the sandbox refused: {}",
                 self.words(envelope.get("error").and_then(Value::as_str).unwrap_or("it does not say why"))
             ))),
-            _ => Err(SandboxError::Failed(format!("the sandbox server's reply makes no sense; {UNKNOWN}"))),
+            _ => Err(nonsense()),
         }
     }
 
     /// Says what an answer means that is not the one that was hoped for.
-    pub fn refusal(&self, reply: &Reply) -> SandboxError {
+    pub fn refusal(&self, reply: &Reply) -> Refusal {
         let (status, detail) = (reply.status, self.detail(reply));
         let text = detail.as_deref().unwrap_or_default();
         if text.starts_with("Ship not found") || text.contains("does not have access to this ship") {
-            return SandboxError::Lost { kind: KIND, why: format!("the server says: {text}") };
+            return Refusal::Gone(format!("the server says: {text}"));
         }
-        SandboxError::Failed(match (status, &detail) {
-            (401, _) | (403, None) => TOKEN.into(),
-            (403, Some(text)) if text.contains("uthenticated") => TOKEN.into(),
-            (300..=399, _) => REDIRECT.into(),
-            (500..=599, Some(text)) => format!("the sandbox server failed ({status}: {text}); {UNKNOWN}"),
-            (500..=599, None) => format!("the sandbox server failed (status {status}); {UNKNOWN}"),
-            (_, Some(text)) => format!("the sandbox server answers {status}: {text}"),
-            (_, None) => format!("{STRANGER} (it answers with status {status})"),
-        })
+        match (status, &detail) {
+            (401, _) | (403, None) => Refusal::Failed(TOKEN.into()),
+            (403, Some(text)) if text.contains("uthenticated") => Refusal::Failed(TOKEN.into()),
+            (300..=399, _) => Refusal::Failed(REDIRECT.into()),
+            (500..=599, Some(text)) => {
+                Refusal::Failed(format!("the sandbox server failed ({status}: {text}); {UNKNOWN}"))
+            }
+            (500..=599, None) => Refusal::Failed(format!("the sandbox server failed (status {status}); {UNKNOWN}")),
+            (_, Some(text)) => Refusal::Answer(format!("the sandbox server answers {status}: {text}")),
+            (_, None) => Refusal::Stranger(format!("{STRANGER} (it answers with status {status})")),
+        }
     }
 
     /// Returns the words of an error.
@@ -108,6 +110,28 @@ impl Client {
     /// Returns words of the server as they may be shown: short, one line, and without our key.
     pub fn words(&self, text: &str) -> String {
         shown(&if self.token.0.is_empty() { text.to_owned() } else { text.replace(&self.token.0, "…") })
+    }
+}
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub enum Refusal {
+    /// There is no such ship for this session.
+    Gone(String),
+    /// The server says no to what was asked.
+    Answer(String),
+    /// Something else said no.
+    Stranger(String),
+    /// It could not even be asked, or broke.
+    Failed(String),
+}
+
+impl From<Refusal> for SandboxError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Gone(why) => Self::Lost { kind: KIND, why },
+            Refusal::Answer(why) | Refusal::Stranger(why) | Refusal::Failed(why) => Self::Failed(why),
+        }
     }
 }
 
@@ -132,6 +156,11 @@ pub fn broken(why: &HttpError) -> SandboxError {
              booters.shipyard.endpoint right?"
         )
     })
+}
+
+/// Says that a reply is not one that there can be.
+pub fn nonsense() -> SandboxError {
+    SandboxError::Failed(format!("the sandbox server's reply makes no sense; {UNKNOWN}"))
 }
 
 const UNKNOWN: &str = "it is unknown whether this took effect";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use super::client::{SLACK, broken};
+use super::client::{Refusal, SLACK, broken};
 use super::ship::Ship;
 use crate::http::call::{Load, Method, Reply};
 use crate::http::{HttpError, Response};
@@ -26,7 +26,7 @@ const ERROR: usize = 64 * 1024;
 impl Ship {
     /// Writes a file of the host into the ship; returns where it is there.
     pub(super) async fn send(&self, file: File, path: &str) -> Result<String, SandboxError> {
-        let length = file.metadata().map_err(|why| SandboxError::io(Path::new(path), why))?.len();
+        let length = file.metadata().map_err(|why| unusable(path, &why))?.len();
         if length > MOST {
             return Err(too_large(path, &format!("it has {length} bytes")));
         }
@@ -70,30 +70,32 @@ impl Ship {
             if length > MOST {
                 return Err(too_large(path, "it is larger"));
             }
-            file.write_all(&bytes).await.map_err(|why| SandboxError::io(Path::new(path), why))?;
+            file.write_all(&bytes).await.map_err(|why| unusable(path, &why))?;
         }
-        file.flush().await.map_err(|why| SandboxError::io(Path::new(path), why))?;
+        file.flush().await.map_err(|why| unusable(path, &why))?;
         Ok(length)
     }
 
     fn refused(&self, reply: &Reply, path: &str) -> SandboxError {
-        let told = self.client.refusal(reply);
-        let is_words = matches!(&told, SandboxError::Failed(why) if why.starts_with("the sandbox server answers"));
-        match reply.status {
-            404 if is_words => SandboxError::Failed(format!("`{}`: there is no such file in the sandbox", shown(path))),
-            403 if is_words => SandboxError::Failed(format!(
+        SandboxError::Failed(match (reply.status, self.client.refusal(reply)) {
+            (404, Refusal::Answer(_)) => format!("`{}`: there is no such file in the sandbox", shown(path)),
+            (403, Refusal::Answer(_)) => format!(
                 "`{}` is outside the sandbox's own folder; give a path relative to it (paths of the host mean nothing there)",
                 shown(path)
-            )),
-            413 => too_large(path, "the server refuses it"),
-            _ => told,
-        }
+            ),
+            (413, _) => return too_large(path, "the server refuses it"),
+            (_, told) => return told.into(),
+        })
     }
 }
 
 async fn next(response: &mut Response) -> Result<Option<Vec<u8>>, HttpError> {
     let late = |_| HttpError { message: "nothing came for two minutes".into(), transient: true, sent: true };
     timeout(COMING, response.chunk()).await.map_err(late)?
+}
+
+fn unusable(path: &str, why: &std::io::Error) -> SandboxError {
+    SandboxError::Failed(format!("`{}`: the file on the host cannot be used: {why}", shown(path)))
 }
 
 /// A download changes nothing over there.

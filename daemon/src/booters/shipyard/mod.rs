@@ -19,7 +19,7 @@ use crate::config::{Secret, ShipyardConfig};
 use crate::http::call::{Call, Method, Reply};
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::tools::{Tool, registry};
-use client::{Client, KIND, SOON, STRANGER, broken, id};
+use client::{Client, KIND, Refusal, SOON, STRANGER, broken, id};
 use ship::Ship;
 
 /// A server waits five minutes for a free place, and one for the ship.
@@ -38,6 +38,7 @@ pub struct ShipyardBooter {
 #[derive(Debug, serde::Deserialize)]
 struct Told {
     id: String,
+    #[expect(dead_code, reason = "what has no number here is no ship")]
     status: i64,
     #[serde(default)]
     current_session_num: Option<u64>,
@@ -79,7 +80,7 @@ impl ShipyardBooter {
         let reply = insist(client, Method::GET, &format!("/ship/{handle}"), &Value::Null, SOON).await?;
         match (Told::read(&reply), client.refusal(&reply)) {
             (Some(told), _) => Ok(Some(told)),
-            (None, SandboxError::Lost { .. }) => Ok(None),
+            (None, Refusal::Gone(_)) => Ok(None),
             (None, _) => Err(explain(client, &reply).await),
         }
     }
@@ -88,13 +89,11 @@ impl ShipyardBooter {
         let client = self.client(request)?;
         let lost = |why: &str| SandboxError::Lost { kind: KIND, why: why.into() };
         let told = self.find(&client, handle).await?.ok_or_else(|| lost("the server does not know it any more"))?;
-        if told.status != 1 {
-            // Its files are still there: the session that it was made for gets it back.
-            let again = self.ship(&client).await?;
-            if again.id != told.id {
-                free(&client, &again).await?;
-                return Err(lost("it was stopped, and the server made another one"));
-            }
+        // Whether it was stopped or the session lost its place in it: who asks again gets it back, with its files.
+        let again = self.ship(&client).await?;
+        if again.id != told.id {
+            free(&client, &again).await?;
+            return Err(lost("the server gave the session another one"));
         }
         Ok(Ship::new(client, told.id, self.config.ttl))
     }
@@ -126,7 +125,7 @@ async fn free(client: &Client, told: &Told) -> Result<(), SandboxError> {
     }
     let reply = insist(client, Method::DELETE, &format!("/ship/{}", told.id), &Value::Null, SOON).await?;
     match (reply.status, client.refusal(&reply)) {
-        (200..=299, _) | (_, SandboxError::Lost { .. }) => Ok(()),
+        (200..=299, _) | (_, Refusal::Gone(_)) => Ok(()),
         _ => Err(explain(client, &reply).await),
     }
 }
@@ -163,11 +162,11 @@ fn as_boot(why: SandboxError) -> SandboxError {
 
 /// Says why an answer is not a ship; something else behind the endpoint is named, where it can be.
 async fn explain(client: &Client, reply: &Reply) -> SandboxError {
-    let why = match client.refusal(reply) {
-        SandboxError::Failed(why) => why,
-        other => return other,
+    let (why, is_stranger) = match client.refusal(reply) {
+        gone @ Refusal::Gone(_) => return gone.into(),
+        Refusal::Stranger(why) => (why, true),
+        Refusal::Answer(why) | Refusal::Failed(why) => (why, matches!(reply.status, 200..=299 | 404 | 405)),
     };
-    let is_stranger = matches!(reply.status, 200..=299 | 404 | 405) || why.starts_with(STRANGER);
     let why = match reply.status {
         _ if !is_stranger => why,
         _ if is_neo(client).await => format!("{STRANGER} but a Shipyard Neo; use the booter shipyard_neo for it"),
@@ -196,12 +195,12 @@ impl Booter for ShipyardBooter {
     fn declared(&self, _workspace: &Path) -> Declared {
         let capabilities = [Capability::Shell, Capability::Python, Capability::Filesystem].into();
         let text = format!(
-            "You have a sandbox: another machine with a folder of its own, where the commands of `exec` start and where \
-             relative paths in it begin. The workspace is on the host and not in the sandbox: `upload_file` copies a \
+            "You have a sandbox: another machine with a folder of its own, where commands start and where relative paths \
+             in it begin. The workspace is on the host and not in the sandbox: `upload_file` copies a \
              file from the workspace into the sandbox, `download_file` copies a file from the sandbox to the workspace. \
              Upload what a command needs before you run it, download what the user is to have; paths of the host mean \
-             nothing in the sandbox. `python` keeps its variables from one call to the next, and a single call of it is \
-             stopped after {} s: run what takes longer with `exec`.",
+             nothing in the sandbox. Python keeps its variables from one call to the next, and a single call of it is \
+             stopped after {} s: run what takes longer as a shell command.",
             python::MOST.as_secs()
         );
         let prompt = Prompt { name: "sandbox".into(), source: "booter:shipyard".into(), text };

@@ -31,6 +31,7 @@ impl Ship {
     /// Takes a ship over and keeps it from being stopped for as long as this lives.
     pub fn new(client: Client, id: String, ttl: Duration) -> Arc<Self> {
         let client = Arc::new(client);
+        // It ends with this, and nothing is lost by that.
         let kept = AbortOnDropHandle::new(tokio::spawn(keep(client.clone(), id.clone(), ttl)));
         Arc::new(Self { client, id, jobs: Jobs::default(), skills: SkillFiles::default(), _kept: kept })
     }

@@ -2,7 +2,7 @@
 //!
 //! A `503` that says when is waited for; what broke is tried again where that is safe: always for `GET`, `PUT` and
 //! `DELETE`, else only with an idempotency key or where the request never left. All of it ends with the call's
-//! allowance. The key goes to the endpoint only, and into no text.
+//! allowance, but for a file that keeps coming. The key goes to the endpoint only, and into no text.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -149,7 +149,7 @@ impl Bay {
     pub async fn call(&self, ask: &Ask) -> Result<Value, Fault> {
         let mut tries = Tries::new(ask);
         loop {
-            let reply = match self.request(ask) {
+            let reply = match self.request(ask, tries.left()) {
                 Ok(call) => call.whole(MOST).await,
                 Err(why) => Err(why),
             };
@@ -164,16 +164,16 @@ impl Bay {
     pub async fn download(&self, ask: &Ask, into: File) -> Result<u64, Fault> {
         let mut tries = Tries::new(ask);
         loop {
-            match self.open(ask).await {
+            match self.open(ask, tries.left()).await {
                 Ok(reply) => return Self::copy(reply, into).await,
                 Err(fault) => tries.again(fault).await?,
             }
         }
     }
 
-    fn request(&self, ask: &Ask) -> Result<Call, HttpError> {
+    fn request(&self, ask: &Ask, within: Duration) -> Result<Call, HttpError> {
         let url = format!("{}/v1/{}", self.endpoint, ask.path);
-        let mut call = Call::new(ask.method.clone(), url, ask.within);
+        let mut call = Call::new(ask.method.clone(), url, within);
         call.bearer = Some(self.token.0.clone());
         call.query.clone_from(&ask.query);
         call.headers.extend(ask.key.iter().map(|key| ("Idempotency-Key", key.clone())));
@@ -198,9 +198,9 @@ impl Bay {
         })
     }
 
-    async fn open(&self, ask: &Ask) -> Result<Response, Fault> {
+    async fn open(&self, ask: &Ask, within: Duration) -> Result<Response, Fault> {
         let of_http = |why: HttpError| Fault::of_http(&why, &self.shown());
-        let mut response = self.request(ask).map_err(of_http)?.begin().await.map_err(of_http)?;
+        let mut response = self.request(ask, within).map_err(of_http)?.begin().await.map_err(of_http)?;
         let status = response.status();
         if (200..300).contains(&status) {
             return Ok(response);
@@ -248,6 +248,11 @@ impl Tries {
         Self { is_safe: ask.is_safe, is_read: ask.is_read(), count: 0, end: Instant::now() + ask.within }
     }
 
+    /// Returns how long the next attempt may take.
+    fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
     /// Waits until the call may be made again; an error where it may not.
     async fn again(&mut self, fault: Fault) -> Result<(), Fault> {
         let may = fault.transient && (self.is_safe || !fault.may_have_run && fault.status == 0) && self.count < AGAIN;
@@ -272,4 +277,21 @@ pub fn step(text: &str) -> Result<String, Fault> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     let written = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     Ok(text.bytes().map(written).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Ask, Fault, RECORDS, Tries};
+
+    #[tokio::test(start_paused = true)]
+    async fn all_attempts_share_one_allowance() {
+        let mut tries = Tries::new(&Ask::get("x"));
+        let wait = Duration::from_secs(20);
+        let busy = Fault { wait: Some(wait), ..Fault::plain("busy") };
+        assert_eq!(tries.left(), RECORDS);
+        assert!(tries.again(busy.clone()).await.is_ok() && tries.left() <= RECORDS.saturating_sub(wait));
+        assert!(tries.again(busy).await.is_err());
+    }
 }

@@ -68,7 +68,7 @@ impl Fault {
         let (message, request) = (text("message"), text("request_id"));
         let none = Object::new();
         let details = envelope.get("details").and_then(Value::as_object).unwrap_or(&none);
-        let is_missing = code == "ship_error" && message.contains("404");
+        let is_missing = code == "ship_error" && message == "Ship request failed: 404";
         let advice = match code {
             "ship_error" if is_missing => "there is no such file or folder in the sandbox; look with exec".into(),
             code => advice(code, details),

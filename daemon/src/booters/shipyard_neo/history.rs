@@ -13,27 +13,39 @@ pub fn is_start(line: &str) -> bool {
     command(line).is_some()
 }
 
-/// Returns the line such that its status is the command's, as far as it has ended by then.
+/// Returns the line such that its status is the command's; one that has not ended by then is no success.
 pub fn truthful(line: &str) -> String {
-    format!("{line}exit \"$(cat \"$d/rc\" 2>/dev/null || echo 0)\"\n")
+    format!("{line}exit \"$(cat \"$d/rc\" 2>/dev/null || echo 75)\"\n")
 }
 
-/// Returns the history without what nanod ran for itself, and of long texts the beginning.
-pub fn told(mut history: Value) -> Value {
-    if let Some(Value::Array(entries)) = history.get_mut("entries") {
-        entries.retain(|entry| !is_own(entry));
-        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            if let Some(line) = entry.get("code").and_then(Value::as_str).map(str::to_owned)
-                && let Some(command) = command(&line)
-            {
-                entry.insert("code".into(), command.into());
-                let output = entry.get("output").and_then(Value::as_str).map(|output| printed(&line, output));
-                entry.extend(output.map(|output| ("output".to_owned(), output.into())));
-            }
-            entry.values_mut().for_each(shorten);
-        }
+/// Returns an entry with the command as it was given, and of long texts the beginning; none of what nanod ran for itself.
+pub fn told(mut entry: Value) -> Option<Value> {
+    if is_own(&entry) {
+        return None;
     }
-    history
+    if let Some(fields) = entry.as_object_mut() {
+        if let Some(line) = fields.get("code").and_then(Value::as_str).map(str::to_owned)
+            && let Some(command) = command(&line)
+        {
+            fields.insert("code".into(), command.into());
+            if let Some(output) = fields.get("output").and_then(Value::as_str).map(str::to_owned) {
+                fields.insert("output".into(), printed(&line, &output).into());
+                if ran_on(&line, &output) {
+                    fields.insert("success".into(), Value::Null);
+                    fields.insert("output".into(), RAN_ON.into());
+                }
+            }
+        }
+        fields.values_mut().for_each(shorten);
+    }
+    Some(entry)
+}
+
+const RAN_ON: &str = "(how it ended is not known here: it ran on after the request that started it)";
+
+/// Tells whether a command had not ended when the line that started it did.
+fn ran_on(line: &str, output: &str) -> bool {
+    output.lines().any(|said| said.strip_prefix(&mark(line)).is_some_and(|rest| rest.starts_with("running ")))
 }
 
 fn shorten(value: &mut Value) {
@@ -48,9 +60,13 @@ fn shorten(value: &mut Value) {
 
 /// Returns what a command printed, of what the line that started it did.
 fn printed(line: &str, output: &str) -> String {
-    let id = line.trim_start_matches("id=").split_whitespace().next().unwrap_or_default();
-    let is_mark = |line: &&str| line.strip_prefix("nanod-").is_some_and(|rest| rest.starts_with(id));
-    output.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    let mark = mark(line);
+    output.lines().filter(|line| !line.starts_with(&mark)).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}
+
+/// Returns how lines begin that are not the command's own.
+fn mark(line: &str) -> String {
+    format!("nanod-{} ", line.trim_start_matches("id=").split_whitespace().next().unwrap_or_default())
 }
 
 fn is_own(entry: &Value) -> bool {
@@ -69,7 +85,7 @@ fn command(line: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{TEXT, command, told};
+    use super::{RAN_ON, TEXT, command, told};
 
     #[test]
     fn commands_are_found() {
@@ -88,18 +104,21 @@ mod tests {
     #[test]
     fn what_nanod_ran_for_itself_is_left_out() {
         let long = format!("{}ä", "x".repeat(TEXT - 1));
-        let entries = json!([
-            {"id": "1", "code": "id=1\nput 'ls' || exit\nlaunch '.'\n", "tags": null,
-                "output": "nanod-1 0 0 2 /out\nnanod-1 head text\na\nb\n\nnanod-1 end\n"},
-            {"id": "2", "code": "id=1\nlook 1 -\n", "tags": "a,nanod"},
-            {"id": "3", "code": "print(1)", "output": long},
-        ]);
+        let entries = [
+            json!({"id": "1", "code": "id=1\nput 'ls' || exit\nlaunch '.'\n", "tags": null,
+                "output": "nanod-1 0 0 2 /out\nnanod-1 head text\na\nb\n\nnanod-1 end\n"}),
+            json!({"id": "2", "code": "id=1\nlook 1 -\n", "tags": "a,nanod"}),
+            json!({"id": "3", "code": "print(1)", "output": long}),
+            json!({"id": "4", "code": "id=1\nput 'ls' || exit\nlaunch '.'\n", "success": false,
+                "output": "nanod-1 running 1 0 /out\nnanod-1 end\n"}),
+        ];
         let short = format!("{}[… 2 bytes left out]", "x".repeat(TEXT - 1));
-        let expected = json!({"entries": [
-            {"id": "1", "code": "ls", "tags": null, "output": "a\nb"},
-            {"id": "3", "code": "print(1)", "output": short},
-        ]});
-        assert_eq!(told(json!({"entries": entries})), expected);
-        assert_eq!(told(json!([1])), json!([1]));
+        let expected = [
+            json!({"id": "1", "code": "ls", "tags": null, "output": "a\nb"}),
+            json!({"id": "3", "code": "print(1)", "output": short}),
+            json!({"id": "4", "code": "ls", "success": null, "output": RAN_ON}),
+        ];
+        assert_eq!(entries.into_iter().filter_map(told).collect::<Vec<_>>(), expected);
+        assert_eq!(told(json!(1)), Some(json!(1)));
     }
 }

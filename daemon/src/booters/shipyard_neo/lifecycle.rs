@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::bay::{Ask, step};
+use super::executions;
 use super::fault::Fault;
-use super::history;
 use super::tool::{BayTool, compact};
 use crate::http::call::Method;
 use crate::tools::{Tool, ToolOutcome};
@@ -16,36 +16,9 @@ use crate::tools::{Tool, ToolOutcome};
 const PAYLOADS: &str = "skills/payloads";
 const CANDIDATES: &str = "skills/candidates";
 const RELEASES: &str = "skills/releases";
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct History {
-    /// Only of this kind: python, shell, browser or `browser_batch`.
-    exec_type: Option<String>,
-    /// Only those that succeeded.
-    success_only: Option<bool>,
-    /// How many at most, 1 to 500; 100 unless given.
-    limit: Option<i64>,
-    /// How many of the newest to skip.
-    offset: Option<i64>,
-    /// Only those with one of these tags, separated by commas.
-    tags: Option<String>,
-    /// Only those with notes.
-    has_notes: Option<bool>,
-    /// Only those with a description.
-    has_description: Option<bool>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Annotation {
-    /// The execution, as `get_execution_history` names it.
-    execution_id: String,
-    /// What it did.
-    description: Option<String>,
-    /// Words to find it by, separated by commas.
-    tags: Option<String>,
-    /// What is worth knowing about it.
-    notes: Option<String>,
-}
+/// What a rollback does not do.
+const UNCHANGED: &str = "unchanged: where the release that was taken back is installed, it stays so until \
+                         sync_skill_release installs the one that is in force now";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewPayload {
@@ -122,40 +95,7 @@ struct ReleaseId {
 
 /// Returns those up to promotion, in order.
 pub fn before_promotion() -> Vec<Arc<dyn Tool>> {
-    [executions(), payloads(), candidates()].concat()
-}
-
-fn executions() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(
-            BayTool::new(
-                "get_execution_history",
-                "Lists what was run in the sandbox, newest first, with the ids that create_skill_candidate wants.",
-                true,
-                |sandbox, args: History| {
-                    Ok(Ask::get(sandbox.path("history"))
-                        .query("exec_type", args.exec_type)
-                        .query("success_only", said(args.success_only))
-                        .query("limit", said(args.limit))
-                        .query("offset", said(args.offset))
-                        .query("tags", args.tags)
-                        .query("has_notes", said(args.has_notes))
-                        .query("has_description", said(args.has_description)))
-                },
-            )
-            .telling(|reply| ToolOutcome::Done(compact(&history::told(reply.clone())))),
-        ),
-        Arc::new(BayTool::new(
-            "annotate_execution",
-            "Adds a description, tags or notes to an execution.",
-            false,
-            |sandbox, Annotation { execution_id, description, tags, notes }| {
-                let path = sandbox.path(&format!("history/{}", step(&execution_id)?));
-                let body = [("description", description), ("tags", tags), ("notes", notes)];
-                Ok(Ask::new(Method::PATCH, path).json(&given(body.map(|(name, text)| (name, text.map(Value::from))))))
-            },
-        )),
-    ]
+    [executions::all(), payloads(), candidates()].concat()
 }
 
 fn payloads() -> Vec<Arc<dyn Tool>> {
@@ -224,12 +164,19 @@ pub fn of_releases() -> Vec<Arc<dyn Tool>> {
                 .query("limit", said(args.limit))
                 .query("offset", said(args.offset)))
         })),
-        Arc::new(BayTool::new(
-            "rollback_skill_release",
-            "Takes a release back: the one before it comes into force again, as a new release.",
-            false,
-            |_, ReleaseId { release_id }| Ok(rollback(&step(&release_id)?)),
-        )),
+        Arc::new(
+            BayTool::new(
+                "rollback_skill_release",
+                "Takes a release back: the one before it comes into force again, as a new release.",
+                false,
+                |_, ReleaseId { release_id }| Ok(rollback(&step(&release_id)?)),
+            )
+            .telling(|reply| {
+                let mut told = reply.clone();
+                told.as_object_mut().map(|told| told.insert("installed_here".into(), UNCHANGED.into()));
+                ToolOutcome::Done(compact(&told))
+            }),
+        ),
     ]
 }
 
@@ -238,12 +185,13 @@ pub fn rollback(release: &str) -> Ask {
     Ask::new(Method::POST, format!("{RELEASES}/{release}/rollback"))
 }
 
-fn said(value: Option<impl ToString>) -> Option<String> {
+/// Writes what is given as a query parameter.
+pub fn said(value: Option<impl ToString>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
 /// Makes an object of what is given.
-fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+pub fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(fields.collect::<Map<_, _>>())
 }

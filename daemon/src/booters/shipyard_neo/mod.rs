@@ -8,6 +8,7 @@ mod bay;
 mod boot;
 mod browser;
 mod credentials;
+mod executions;
 mod fault;
 mod history;
 mod install;

@@ -1,6 +1,6 @@
 //! The tools that install a released skill here: promotion, which takes back what could not be installed, and syncing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nano_protocol::Object;
@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::install::{self, Released};
 use super::lifecycle::rollback;
 use super::sandbox::NeoSandbox;
-use super::tool::{compact, decoded, outcome, spec};
+use super::tool::{compact, spec, whole};
 use crate::sandbox::{BoxFuture, SandboxError};
 use crate::skills::library::Library;
 use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
@@ -61,30 +61,30 @@ impl Promote {
                            installed here; if that fails the release is rolled back.";
         Self { spec: spec::<Promotion>("promote_skill_candidate", description, false), library }
     }
+}
 
-    async fn promote(
-        &self,
-        sandbox: &NeoSandbox,
-        workspace: &Path,
-        args: Promotion,
-    ) -> Result<ToolOutcome, SandboxError> {
-        let stage = args.stage.unwrap_or_else(|| "canary".into());
-        if !["canary", "stable"].contains(&stage.as_str()) {
-            return Err(SandboxError::Failed("bad arguments: `stage` must be canary or stable".into()));
-        }
-        let path = format!("skills/candidates/{}/promote", step(&args.candidate_id).map_err(failed)?);
-        let release = sandbox.call(&Ask::post(path, &json!({"stage": stage}))).await?;
-        if stage != "stable" || !args.sync_to_local.unwrap_or(true) {
-            let none = Value::Null;
-            return Ok(ToolOutcome::Done(compact(&json!({"release": release, "sync": none, "rollback": none}))));
-        }
-        match sync(sandbox, &self.library, workspace, &release).await {
-            Ok(sync) => Ok(ToolOutcome::Done(compact(&json!({"release": release, "sync": sync, "rollback": null})))),
-            Err(why) => {
-                let rollback = taken_back(sandbox, &release).await;
-                let sync = json!({"ok": false, "error": why.to_string()});
-                Ok(ToolOutcome::Failed(compact(&json!({"sync": sync, "rollback": rollback, "release": release}))))
-            }
+async fn promote(
+    sandbox: &NeoSandbox,
+    library: &Arc<Library>,
+    workspace: &Path,
+    args: Promotion,
+) -> Result<ToolOutcome, SandboxError> {
+    let stage = args.stage.unwrap_or_else(|| "canary".into());
+    if !["canary", "stable"].contains(&stage.as_str()) {
+        return Err(SandboxError::Failed("bad arguments: `stage` must be canary or stable".into()));
+    }
+    let path = format!("skills/candidates/{}/promote", step(&args.candidate_id).map_err(failed)?);
+    let release = sandbox.call(&Ask::post(path, &json!({"stage": stage}))).await?;
+    if stage != "stable" || !args.sync_to_local.unwrap_or(true) {
+        let none = Value::Null;
+        return Ok(ToolOutcome::Done(compact(&json!({"release": release, "sync": none, "rollback": none}))));
+    }
+    match sync(sandbox, library, workspace, &release).await {
+        Ok(sync) => Ok(ToolOutcome::Done(compact(&json!({"release": release, "sync": sync, "rollback": null})))),
+        Err(why) => {
+            let rollback = taken_back(sandbox, &release).await;
+            let sync = json!({"ok": false, "error": why.to_string()});
+            Ok(ToolOutcome::Failed(compact(&json!({"sync": sync, "rollback": rollback, "release": release}))))
         }
     }
 }
@@ -96,18 +96,28 @@ fn failed(fault: Fault) -> SandboxError {
 /// Rolls a release back that could not be installed, and says what is in force now.
 async fn taken_back(sandbox: &NeoSandbox, release: &Value) -> Value {
     let id = text(release, "id");
-    let why = match step(id).map_err(failed).map(|id| rollback(&id)) {
-        Ok(ask) => match sandbox.call(&ask).await {
-            Ok(now) => return json!({"ok": true, "in_force": now}),
-            Err(why) => why.to_string(),
-        },
-        Err(why) => why.to_string(),
+    let asked = match step(id) {
+        Ok(id) => sandbox.attempt(&rollback(&id)).await,
+        Err(why) => Err(why),
     };
-    let state = format!(
-        "the release {id} was not rolled back and stays active on the server, though it is not installed here: release a \
-         new candidate, or roll it back later"
-    );
-    json!({"ok": false, "error": why, "state": state})
+    match asked {
+        Ok(now) => json!({"ok": true, "in_force": now}),
+        Err(why) => json!({"ok": false, "error": why.words, "state": in_force(id, why.status)}),
+    }
+}
+
+/// Says what is known of a release whose rollback was answered with this status, 0 where it was not.
+fn in_force(id: &str, status: u16) -> String {
+    if status == 409 {
+        return format!(
+            "the release {id} was not rolled back and stays active on the server, though it is not installed here: \
+             release a new candidate, or roll it back later"
+        );
+    }
+    format!(
+        "it is unknown whether the release {id} is still active on the server, and it is not installed here: see \
+         list_skill_releases, and roll it back if it is"
+    )
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -159,11 +169,12 @@ impl Tool for Promote {
             if context.cancel.is_cancelled() {
                 return Ok(ToolOutcome::Stopped("stopped before it began".into()));
             }
-            // Not left half done: each step is bounded, and a release that is not installed has to be taken back.
-            match decoded(context, arguments) {
-                Ok((sandbox, args)) => outcome(self.promote(sandbox, context.workspace.path(), args).await),
-                Err(why) => Ok(ToolOutcome::Failed(why)),
-            }
+            // A release that is not installed has to be taken back, whoever waits for that.
+            let library = self.library.clone();
+            let work = |sandbox: Arc<_>, workspace: PathBuf, args| async move {
+                promote(&sandbox, &library, &workspace, args).await
+            };
+            whole(context, arguments, work).await
         })
     }
 }
@@ -174,22 +185,27 @@ impl SyncRelease {
         let description = "Installs a released skill here, by its release or by the skill's key.";
         Self { spec: spec::<Sync>("sync_skill_release", description, false), library }
     }
+}
 
-    async fn sync(&self, sandbox: &NeoSandbox, workspace: &Path, args: Sync) -> Result<ToolOutcome, SandboxError> {
-        let must_be_stable = args.require_stable.unwrap_or(true);
-        let release = match (args.release_id, args.skill_key) {
-            (Some(id), _) => by_id(sandbox, &id).await?,
-            (None, Some(key)) => active(sandbox, &key, must_be_stable).await?,
-            (None, None) => {
-                return Err(SandboxError::Failed("bad arguments: give `release_id` or `skill_key`".into()));
-            }
-        };
-        if must_be_stable && text(&release, "stage") != "stable" {
-            let words = "is not stable; promote its candidate to stable, or give require_stable = false";
-            return Err(SandboxError::Failed(format!("the release {} {words}", text(&release, "id"))));
+async fn sync_release(
+    sandbox: &NeoSandbox,
+    library: &Arc<Library>,
+    workspace: &Path,
+    args: Sync,
+) -> Result<ToolOutcome, SandboxError> {
+    let must_be_stable = args.require_stable.unwrap_or(true);
+    let release = match (args.release_id, args.skill_key) {
+        (Some(id), _) => by_id(sandbox, &id).await?,
+        (None, Some(key)) => active(sandbox, &key, must_be_stable).await?,
+        (None, None) => {
+            return Err(SandboxError::Failed("bad arguments: give `release_id` or `skill_key`".into()));
         }
-        Ok(ToolOutcome::Done(compact(&sync(sandbox, &self.library, workspace, &release).await?)))
+    };
+    if must_be_stable && text(&release, "stage") != "stable" {
+        let words = "is not stable; promote its candidate to stable, or give require_stable = false";
+        return Err(SandboxError::Failed(format!("the release {} {words}", text(&release, "id"))));
     }
+    Ok(ToolOutcome::Done(compact(&sync(sandbox, library, workspace, &release).await?)))
 }
 
 /// Looks through all releases for one.
@@ -236,15 +252,14 @@ impl Tool for SyncRelease {
         arguments: Object,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
-            let (sandbox, args) = match decoded(context, arguments) {
-                Ok(decoded) => decoded,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            tokio::select! {
-                biased;
-                () = context.cancel.cancelled() => Ok(ToolOutcome::Stopped("stopped before it ended".into())),
-                done = self.sync(sandbox, context.workspace.path(), args) => outcome(done),
+            if context.cancel.is_cancelled() {
+                return Ok(ToolOutcome::Stopped("stopped before it began".into()));
             }
+            let library = self.library.clone();
+            let work = |sandbox: Arc<_>, workspace: PathBuf, args| async move {
+                sync_release(&sandbox, &library, &workspace, args).await
+            };
+            whole(context, arguments, work).await
         })
     }
 }

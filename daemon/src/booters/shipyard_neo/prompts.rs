@@ -10,9 +10,9 @@ const FILE_PATHS: &str = "## Paths in the sandbox\n\
     host's workspace into it, download_file brings one of the sandbox to the host's workspace.";
 
 const LIFECYCLE: &str = "## Making a skill that lasts\n\
-    What you do in the sandbox can become a skill that later sessions have. Use the tools for it; a file or folder that \
+    What you do in the sandbox can become a skill that later sessions of this workspace have. Use the tools for it; a file or folder that \
     you write yourself is no skill.\n\
-    1. Do it with exec, python or browser_exec until it works; get_execution_history tells the ids of those executions.\n\
+    1. Do it in the sandbox until it works; get_execution_history tells the ids of those executions.\n\
     2. create_skill_payload stores the content; for a skill that is to be installed here it has the text of its SKILL.md \
     in `skill_markdown`.\n\
     3. create_skill_candidate puts payload and executions together under a skill_key.\n\
@@ -23,8 +23,8 @@ const LIFECYCLE: &str = "## Making a skill that lasts\n\
     back to the release before.";
 
 const SANDBOX: &str = "## Sandbox\n\
-    You have a sandbox, a computer of your own apart from the host: run shell commands with exec and Python with python \
-    in it without harm to anything outside. Python keeps its variables from one call to the next.";
+    You have a sandbox, a computer of your own apart from the host: shell commands and Python run in it without harm to \
+    anything outside. Python keeps its variables from one call to the next.";
 
 /// Returns the parts of the prompt, in order.
 pub fn all() -> Vec<Prompt> {

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use nano_protocol::id::TaskId;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::bay::{Ask, Bay};
 use super::boot::{failed, gone, look, stop};
@@ -24,11 +26,14 @@ use crate::sandbox::{BoxFuture, Capabilities, Command, Ending, Language, Report,
 
 /// The longest time that Bay gives one Python program.
 const LONGEST: Duration = Duration::from_mins(5);
-const MORE: &str = "[a call of python is stopped after 300 s here; run what takes longer with exec]";
+const NONSENSE: &str =
+    "the server's reply makes no sense; whether it took effect is not known: look before it is done again";
 const ANEW: &str = "[Python was started anew since the last call: earlier variables are gone]";
 /// How long a file may take to be written where it is going, and how many of its bytes add a second to that.
 const TRANSFER: Duration = Duration::from_mins(2);
 const BYTES_A_SECOND: u64 = 256 << 10;
+/// How long work that goes on may take after the end of the session.
+const WORK: Duration = Duration::from_mins(1);
 
 /// A sandbox that serves.
 pub struct NeoSandbox {
@@ -39,12 +44,15 @@ pub struct NeoSandbox {
     python_runs: AtomicI64,
     jobs: Jobs,
     skills: SkillFiles,
+    /// What goes on even where the call that began it was given up.
+    work: TaskTracker,
     _keeper: AbortOnDropHandle<()>,
 }
 
 impl NeoSandbox {
     /// Takes up the sandbox that Bay tells this of, and keeps it alive from now on.
     pub fn new(bay: Arc<Bay>, id: &str, told: &Value, ttl: Duration) -> Self {
+        // It ends with this, and nothing is lost by that.
         let keeper = tokio::spawn(keeper::keep(bay.clone(), id.to_owned(), ttl));
         Self {
             bay,
@@ -53,6 +61,7 @@ impl NeoSandbox {
             python_runs: AtomicI64::new(0),
             jobs: Jobs::default(),
             skills: SkillFiles::default(),
+            work: TaskTracker::new(),
             _keeper: AbortOnDropHandle::new(keeper),
         }
     }
@@ -68,6 +77,16 @@ impl NeoSandbox {
             Ok(value) => Ok(value),
             Err(fault) => Err(self.judged(fault).await),
         }
+    }
+
+    /// Makes a call, and tells all that is known of why it failed.
+    pub async fn attempt(&self, ask: &Ask) -> Result<Value, Fault> {
+        self.bay.call(ask).await
+    }
+
+    /// Does work that has to come to its end whoever waits for it, and that [`Sandbox::shutdown`] waits for.
+    pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.work.spawn(work)
     }
 
     async fn judged(&self, fault: Fault) -> SandboxError {
@@ -90,18 +109,21 @@ impl NeoSandbox {
     }
 
     async fn python(&self, command: &Command) -> Result<Report, SandboxError> {
-        let timeout = command.timeout.min(LONGEST);
-        let body = json!({"code": command.text, "timeout": timeout.as_secs().max(1)});
-        let reply = self.call(&Ask::post(self.path("python/exec"), &body).taking(timeout)).await?;
+        let limit = command.timeout.min(LONGEST);
+        let body = json!({"code": command.text, "timeout": limit.as_secs().max(1)});
+        let reply = self.call(&Ask::post(self.path("python/exec"), &body).taking(limit)).await?;
+        let Some(done) = reply.get("success").and_then(Value::as_bool) else {
+            return Err(SandboxError::Failed(NONSENSE.into()));
+        };
         let (text, runs) = (text(&reply, "output"), reply.pointer("/data/execution_count").and_then(Value::as_i64));
         let anew = runs.is_some_and(|runs| runs <= self.python_runs.swap(runs, Ordering::Relaxed));
         let kernel = Kernel {
             text: reply.pointer("/data/output/text").and_then(Value::as_str).unwrap_or(text),
             error: self::text(&reply, "error"),
-            failed: reply.get("success").and_then(Value::as_bool) == Some(false),
+            failed: !done,
             images: reply.pointer("/data/output/images").and_then(Value::as_array).map_or(&[], Vec::as_slice),
             notes: anew.then(|| ANEW.to_owned()).into_iter().collect(),
-            if_late: (command.timeout > LONGEST).then(|| MORE.to_owned()),
+            own_limit: (command.timeout > LONGEST).then_some(LONGEST),
         };
         Ok(kernel.report(self).await)
     }
@@ -170,6 +192,9 @@ impl Shell for NeoSandbox {
             let reply = self.call(&Ask::post(self.path("shell/exec"), &body).taking(limit)).await?;
             let (stdout, stderr) = (text(&reply, "output").to_owned(), text(&reply, "error").to_owned());
             let code = reply.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
+            if code == Some(-1) && stderr == "Command timed out" {
+                return Ok(None);
+            }
             let failed = reply.get("success").and_then(Value::as_bool) == Some(false);
             Ok(Some(Said { code: code.unwrap_or(failed.into()), stdout, stderr }))
         })
@@ -206,6 +231,11 @@ impl Sandbox for NeoSandbox {
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.jobs.shutdown(self))
+        Box::pin(async {
+            self.jobs.shutdown(self).await;
+            self.work.close();
+            // Each step of it is bounded; this is for all of them.
+            drop(timeout(WORK, self.work.wait()).await);
+        })
     }
 }

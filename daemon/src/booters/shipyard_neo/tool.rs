@@ -1,6 +1,8 @@
 //! What the tools of this booter share: one call of Bay each, its reply as JSON text.
 
 use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use nano_protocol::Object;
 use schemars::JsonSchema;
@@ -64,8 +66,10 @@ impl<A: DeserializeOwned + JsonSchema + Send> Tool for BayTool<A> {
         arguments: Object,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
-            let asked = decoded(context, arguments)
-                .and_then(|(sandbox, args)| Ok((sandbox, (self.ask)(sandbox, args).map_err(|fault| fault.words)?)));
+            let asked = decoded(context, arguments).and_then(|(sandbox, args)| {
+                let ask = (self.ask)(&sandbox, args).map_err(|fault| fault.words)?;
+                Ok((sandbox, ask))
+            });
             let (sandbox, ask) = match asked {
                 Ok(asked) => asked,
                 Err(why) => return Ok(ToolOutcome::Failed(why)),
@@ -91,11 +95,29 @@ fn stopped(ask: &Ask) -> &'static str {
 pub fn decoded<A: DeserializeOwned + JsonSchema>(
     context: &ToolContext,
     arguments: Object,
-) -> Result<(&NeoSandbox, A), String> {
+) -> Result<(Arc<NeoSandbox>, A), String> {
     let args = schema::decode(arguments)?;
-    let computer: Option<&dyn Any> = context.sandbox.as_deref().map(|sandbox| sandbox as &dyn Any);
-    let sandbox = computer.and_then(|computer| computer.downcast_ref::<NeoSandbox>());
+    let computer = context.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Any + Send + Sync>);
+    let sandbox = computer.and_then(|computer| computer.downcast::<NeoSandbox>().ok());
     Ok((sandbox.ok_or("this session has no sandbox of Shipyard Neo")?, args))
+}
+
+/// Does what must not be left half done: it goes on where the call is given up.
+pub async fn whole<A, F>(
+    context: &ToolContext,
+    arguments: Object,
+    work: impl FnOnce(Arc<NeoSandbox>, PathBuf, A) -> F,
+) -> Result<ToolOutcome, ToolFault>
+where
+    A: DeserializeOwned + JsonSchema,
+    F: Future<Output = Result<ToolOutcome, SandboxError>> + Send + 'static,
+{
+    let (sandbox, args) = match decoded(context, arguments) {
+        Ok(decoded) => decoded,
+        Err(why) => return Ok(ToolOutcome::Failed(why)),
+    };
+    let working = sandbox.spawn(work(sandbox.clone(), context.workspace.path().to_owned(), args));
+    outcome(working.await.unwrap_or_else(|why| Err(SandboxError::Failed(why.to_string()))))
 }
 
 /// Tells what the model is to read from what ends its task.
