@@ -18,6 +18,7 @@ use nano_protocol::task::{Limits, Origin, Task, TaskState};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+pub(super) use self::closing::work_is_left;
 use super::actor::{Actor, Command};
 use super::admission::Submission;
 use super::deps::Deps;

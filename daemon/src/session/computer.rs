@@ -233,7 +233,8 @@ async fn release_left(deps: &Deps) -> Result<(), StoreError> {
     let mut changes = Vec::new();
     for record in all.into_iter().filter(|record| !record.giving_back) {
         let session = deps.store.get::<SessionRecord>(&Key::session(&record.session))?;
-        let idle = |one: &SessionRecord| one.ephemeral && one.session.state == SessionState::Idle;
+        let lent = |one: &SessionRecord| super::children::work_is_left(deps, &one.session.id);
+        let idle = |one: &SessionRecord| one.ephemeral && one.session.state == SessionState::Idle && !lent(one);
         if session.is_none_or(|one| one.session.state == SessionState::Closed || idle(&one)) {
             changes.push(Change::computer(&ComputerRecord { giving_back: true, ..record }));
         }

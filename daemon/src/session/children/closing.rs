@@ -36,24 +36,50 @@ impl Actor {
         true
     }
 
-    /// Tells whether work is being done below this session.
+    /// Tells whether work is being done, or waits, on the computer of this session below it.
     pub(in crate::session) fn works_below(&self) -> bool {
         let own = &self.record.session.id;
-        let works = |id: &SessionId| self.deps.store.ids_backwards(&Key::below(b'd', &id.0), None).next().is_some();
-        works(own) || self.registry.below(own).iter().any(works)
+        has_delegated(&self.deps, own) || self.registry.sharing(own).iter().any(|id| works(&self.deps, id))
     }
 
     /// Has the session look whose computer this one shares, if it gives that back when no more work is done on it.
     pub(super) fn tell_lender(&self) {
-        let (mut shares, mut above) = (self.record.shares, self.record.session.parent.clone());
-        while let Some(parent) = above.filter(|_| shares) {
-            let Ok(Some(record)) = self.deps.store.get::<SessionRecord>(&Key::session(&parent)) else { return };
-            if record.ephemeral && !record.shares {
-                poke(&self.registry, &parent);
-            }
-            (shares, above) = (record.shares, record.session.parent);
+        if let Some(lender) = lender(&self.deps, &self.record).filter(|lender| lender.ephemeral && self.record.shares) {
+            poke(&self.registry, &lender.session.id);
         }
     }
+}
+
+/// Tells, at a start, whether work waits on the computer of a session below it.
+pub(in crate::session) fn work_is_left(deps: &Deps, own: &SessionId) -> bool {
+    let uses = |id: &SessionId| {
+        let record = deps.store.get::<SessionRecord>(&Key::session(id)).ok().flatten();
+        record.and_then(|record| lender(deps, &record)).is_some_and(|lender| lender.session.id == *own)
+    };
+    let mut all = deps.store.ids_backwards(&Key::all(b's'), None).map(SessionId);
+    has_delegated(deps, own) || all.any(|id| works(deps, &id) && uses(&id))
+}
+
+/// Returns the session whose computer this one uses: itself, or one above it.
+fn lender(deps: &Deps, record: &SessionRecord) -> Option<SessionRecord> {
+    let mut at = record.clone();
+    while at.shares {
+        at = deps.store.get(&Key::session(&at.session.parent?)).ok().flatten()?;
+    }
+    Some(at)
+}
+
+/// Tells whether a session works or waits for work. In this order: who hears of an end has its task at once.
+fn works(deps: &Deps, id: &SessionId) -> bool {
+    has_delegated(deps, id) || has(deps, b'o', id)
+}
+
+fn has_delegated(deps: &Deps, id: &SessionId) -> bool {
+    has(deps, b'd', id)
+}
+
+fn has(deps: &Deps, kind: u8, id: &SessionId) -> bool {
+    deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some()
 }
 
 /// Tells whether nothing of a session is left to close.
