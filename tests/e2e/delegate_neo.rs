@@ -1,6 +1,6 @@
 //! Delegates and a computer that is somewhere else: one for both, as long as one of them works.
 
-use nano_protocol::session::{Session, SessionTools};
+use nano_protocol::session::{Queue, Session, SessionTools};
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
@@ -130,6 +130,39 @@ fn a_lone_tasks_computer_stays_while_work_is_done_on_it() {
     for session in [&child, &grandchild] {
         assert_eq!(results(&mut client, session.id.as_str())[0].content, "mine");
     }
+    wait::until("the end of the sandbox", || bay.sandboxes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_lone_tasks_computer_stays_for_what_its_delegates_are_given_later() {
+    let bay = Bay::start();
+    let server = obedient();
+    let mut daemon = neo(&server, &bay);
+    let mut client = daemon.client();
+    let last = told("held", &[run("cat note")]);
+    let inner = told("-", &[json!(["delegate", {"content": last, "wait": false}])]);
+    let calls = [run("echo mine > note"), json!(["delegate", { "content": inner }])];
+    let create = json!({"booter": "shipyard_neo"});
+    let task: Task = client.get("task.submit", &json!({"create": create, "content": told("-", &calls)}));
+    assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+    let child = wait_children(&mut client, &task.session.0, 1).remove(0);
+    let grandchild = wait_children(&mut client, child.id.as_str(), 1).remove(0);
+    let second = client.submit(child.id.as_str(), &told("second", &[run("cat note")]));
+    wait::until("the command", || (results(&mut client, child.id.as_str()).len() == 2).then_some(()));
+    server.open("held");
+    ended(&mut client, &grandchild, TaskState::Succeeded);
+    let queue = |client: &mut Client| client.get::<Queue>("session.queue", &json!({"session": child.id})).waiting.len();
+    wait::until("the note", || (queue(&mut client) == 1).then_some(()));
+    daemon.kill9();
+    daemon.restart();
+    client = daemon.client();
+    let third = client.submit(child.id.as_str(), &told("-", &[run("cat note")]));
+    server.open("second");
+    for task in [&second, &third] {
+        assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+    }
+    let results = results(&mut client, child.id.as_str());
+    assert_eq!(results[1..].iter().map(|one| one.content.as_str()).collect::<Vec<_>>(), ["mine", "mine"]);
     wait::until("the end of the sandbox", || bay.sandboxes().is_empty().then_some(()));
 }
 

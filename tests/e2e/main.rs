@@ -15,6 +15,7 @@ mod delegate;
 mod delegate_ends;
 mod delegate_kit;
 mod delegate_neo;
+mod delegate_rules;
 mod delete;
 mod demo;
 mod durable;

@@ -58,6 +58,7 @@ impl Serve for TaskSubmit {
             keyed,
             with: Vec::new(),
             made_by: None,
+            rounds: 0,
         };
         let Some(session) = params.session else {
             let create = params.create.unwrap_or_default();

@@ -50,6 +50,7 @@ impl Scheduler {
             keyed: run.keyed,
             with,
             made_by: Some(MadeBy { followup: followup.id.clone(), depth: run.depth }),
+            rounds: 0,
         };
         let task = self.registry.ask(&followup.session, |reply| Command::Submit(Box::new(submission), reply)).await?;
         self.note(&record);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::followup::FollowupState;
 use nano_protocol::id::{FollowupId, TaskId};
-use nano_protocol::task::TaskState;
+use nano_protocol::task::{Origin, TaskState};
 use nano_protocol::time::Timestamp;
 
 use super::book::Awaited;
@@ -226,7 +226,9 @@ impl Scheduler {
 
     /// Counts the end of a task for the follow-up that made it.
     async fn judge(&self, task: &TaskId, published: &Published) {
-        let Some(made_by) = self.task(task).and_then(|task| task.made_by) else { return };
+        // What its tasks delegate is counted with them.
+        let own = self.task(task).filter(|task| task.task.origin == Origin::Followup);
+        let Some(made_by) = own.and_then(|task| task.made_by) else { return };
         let Ok(event) = serde_json::from_str::<Event>(published.json.get()) else { return };
         let state = event.data.pointer("/task/state").and_then(Data::as_str);
         let Some(state) = state.and_then(|state| state.parse::<TaskState>().ok()) else { return };

@@ -55,8 +55,10 @@ pub struct Submission {
     pub keyed: Option<Keyed>,
     /// What must be recorded together with it, such as a follow-up's slot.
     pub with: Vec<Change>,
-    /// The follow-up that makes it.
+    /// The follow-up that makes it, or the task it is delegated by.
     pub made_by: Option<MadeBy>,
+    /// How many results of delegated work stand in a chain behind it.
+    pub rounds: u32,
 }
 
 /// A steering message to take.
@@ -101,6 +103,7 @@ impl SteerRequest {
             keyed: None,
             with,
             made_by: None,
+            rounds: 0,
         }
     }
 }
@@ -176,7 +179,7 @@ pub fn may_resume(session: &Session, task: &Task) -> Result<(), RpcError> {
 
 /// Makes the record of a new task, and what is recorded with it.
 pub fn task_record(submission: Submission, session: &Session, now: Timestamp) -> (TaskRecord, Vec<Change>) {
-    let Submission { id, origin, source, content, metadata, limits, keyed, mut with, made_by } = submission;
+    let Submission { id, origin, source, content, metadata, limits, keyed, mut with, made_by, rounds } = submission;
     with.extend(keyed.map(|keyed| keyed.record(json!(id), now)));
     let task = Task {
         id,
@@ -207,6 +210,7 @@ pub fn task_record(submission: Submission, session: &Session, now: Timestamp) ->
         seen_before: 0,
         queued_at: now,
         made_by,
+        rounds,
     };
     (record, with)
 }

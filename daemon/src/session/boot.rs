@@ -51,7 +51,7 @@ impl Actor {
     }
 
     pub(super) fn workspace(&mut self) -> Result<Arc<Workspace>, SandboxError> {
-        let (path, restrict) = (Path::new(&self.record.session.workspace), self.agent().restrict_to_workspace);
+        let (path, restrict) = (Path::new(&self.record.session.workspace), self.is_restricted());
         if self.deps.is_own_workspace(path) {
             std::fs::create_dir_all(path).map_err(|why| SandboxError::io(path, why))?;
         }

@@ -24,7 +24,7 @@ use super::deps::Deps;
 use super::obey::Refusal;
 use super::registry::Registry;
 use super::task::{Input, Steer};
-use crate::store::record::{ChildRecord, SessionRecord, SteeringRecord};
+use crate::store::record::{ChildRecord, MadeBy, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Key, StoreError};
 use crate::tools::ToolOutcome;
 
@@ -32,6 +32,8 @@ use crate::tools::ToolOutcome;
 const DEPTH: u32 = 3;
 /// How many children may work for one session at once.
 const AT_ONCE: usize = 8;
+/// How many tasks may stand in a chain, each begun by the result of work that the one before did not wait for.
+const ROUNDS: u32 = 8;
 
 /// Returns what a session has delegated and not heard of, oldest first.
 fn of(deps: &Deps, parent: &SessionId) -> Vec<ChildRecord> {
@@ -51,6 +53,12 @@ pub(super) fn barred(deps: &Deps, record: &SessionRecord) -> Option<String> {
     let works = |child: &ChildRecord| matches!(end::of(deps, child), Ok(None));
     let working = of(deps, &record.session.id).iter().filter(|child| works(child)).count();
     (working >= AT_ONCE).then(|| format!("{working} subagent sessions work for this one already"))
+}
+
+/// Returns what stands behind a task: what it delegates, and what comes of that, stands in the same chain.
+fn chain(deps: &Deps, task: &TaskId) -> (Option<MadeBy>, u32) {
+    let record = deps.store.get::<TaskRecord>(&Key::task(task)).ok().flatten();
+    record.map(|record| (record.made_by, record.rounds)).unwrap_or_default()
 }
 
 /// Says in a call that died with the daemon what becomes of the work.
@@ -86,6 +94,11 @@ fn cancel(registry: &Registry, child: &ChildRecord) {
 }
 
 impl Actor {
+    /// Tells whether file tools stay in the workspace, by the profile or by one above.
+    pub(super) fn is_restricted(&self) -> bool {
+        self.record.restricted || self.agent().restrict_to_workspace
+    }
+
     /// Records that the children of a cancelled task are to end with it.
     pub(super) fn stop_children(&self, ended: &Task, changes: &mut Vec<Change>) {
         if ended.state != TaskState::Cancelled {
@@ -162,6 +175,7 @@ impl Actor {
         if child.stopped || !self.machine.is_idle() {
             return self.note_end(&child, content).await;
         }
+        let (made_by, rounds) = chain(&self.deps, &child.parent_task);
         let submission = Submission {
             id: TaskId::from_ulid(&self.deps.clock.ulid()),
             origin: Origin::Subagent,
@@ -171,7 +185,8 @@ impl Actor {
             limits: Limits::default(),
             keyed: None,
             with: vec![Change::Delete(Key::child(&self.record.session.id, &child.session))],
-            made_by: None,
+            made_by,
+            rounds: rounds + 1,
         };
         match self.submit(submission).await {
             Ok((_, input)) => self.feed_all(input).await,

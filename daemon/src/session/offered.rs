@@ -60,7 +60,7 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let choice = Choice {
         mode: session.tool_mode,
         tools: if gone { Some(&[]) } else { session.tools.as_deref() },
-        enable_exec: agent.enable_exec,
+        enable_exec: agent.enable_exec && !record.no_exec,
         enable_followup: agent.enable_followup,
         delegate_barred: barred.as_deref(),
         skills_offered: !skills.is_empty(),

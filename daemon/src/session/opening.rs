@@ -60,7 +60,7 @@ pub async fn open_with_task(
     Ok(Task { seq, ..task.task })
 }
 
-fn invalid(why: String) -> RpcError {
+pub(super) fn invalid(why: String) -> RpcError {
     RpcError::new(ErrorKind::InvalidParams, why)
 }
 
@@ -120,6 +120,8 @@ pub(super) fn new_record(
         computer: String::new(),
         shares: false,
         depth: 0,
+        no_exec: false,
+        restricted: false,
     })
 }
 
@@ -148,7 +150,7 @@ pub(super) fn known<'a, T>(
     })
 }
 
-fn check_tools(deps: &Deps, tools: &[String]) -> Result<(), RpcError> {
+pub(super) fn check_tools(deps: &Deps, tools: &[String]) -> Result<(), RpcError> {
     let unknown = set::unknown_names(&deps.tools, tools);
     unknown.first().map_or(Ok(()), |tool| Err(invalid(no_such_tool(&deps.tools, tool))))
 }

@@ -38,6 +38,12 @@ pub struct SessionRecord {
     /// How many sessions stand above it, each a delegate of the one before.
     #[serde(default)]
     pub depth: u32,
+    /// True below a session that may run no programs, whatever its own profile says.
+    #[serde(default)]
+    pub no_exec: bool,
+    /// True below a session whose file tools stay in the workspace, whatever its own profile says.
+    #[serde(default)]
+    pub restricted: bool,
 }
 
 /// A remote computer that a session has, or had: on record before it is made, until it is known to be given back.
@@ -93,9 +99,12 @@ pub struct TaskRecord {
     /// When it was queued, or queued again: its place in the queue.
     #[serde(default)]
     pub queued_at: Timestamp,
-    /// The follow-up that made it.
+    /// The follow-up that made it, or the task it was delegated by.
     #[serde(default)]
     pub made_by: Option<MadeBy>,
+    /// How many results of delegated work stand in a chain behind it, each of which began a task.
+    #[serde(default)]
+    pub rounds: u32,
 }
 
 /// The follow-up that made a task.

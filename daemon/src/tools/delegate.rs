@@ -13,7 +13,7 @@ pub struct Order {
     pub content: String,
     /// The agent profile that does it; yours unless told.
     pub agent: Option<String>,
-    /// The tools it gets, by name; those of its profile unless told.
+    /// The tools it gets, by name, of those that you have, or that the profile has; all of them unless told.
     pub tools: Option<Vec<String>>,
     /// Whether to wait for the result (true unless told); otherwise it comes later, as a message.
     pub wait: Option<bool>,
@@ -35,7 +35,8 @@ pub fn tool() -> impl Tool {
     Delegate(ToolSpec {
         name: "delegate",
         description: "Has a subagent do a piece of the work in a session of its own, which knows only what you tell \
-                      it, works in the same folder and on the same computer, and answers with its last words.",
+                      it, works in the same folder and on the same computer with your tools, or some of them, or those of \
+                      a profile that you name, and answers with its last words.",
         input_schema: schema::schema::<Order>(),
         source: "core",
         requires: &[],

@@ -32,6 +32,7 @@ fn submission() -> Submission {
         keyed: None,
         with: Vec::new(),
         made_by: None,
+        rounds: 0,
     }
 }
 

@@ -3,57 +3,110 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use nano_protocol::event::EventType;
 use nano_protocol::id::SessionId;
 use nano_protocol::session::SessionState;
+use serde_json::json;
 
 use super::poke;
 use crate::session::actor::{Actor, Command};
+use crate::session::computer;
 use crate::session::deps::Deps;
-use crate::store::Key;
-use crate::store::record::SessionRecord;
+use crate::session::registry::Registry;
+use crate::store::record::{Draft, SessionRecord};
+use crate::store::{Change, Commit, Key, StoreError};
 
-/// When a child is told again that could not be closed.
+/// When a child is told again that could not be closed, and how often.
 const AGAIN: Duration = Duration::from_secs(1);
+const TRIES: usize = 5;
 
 impl Actor {
     /// Closes what is still open below a closed session, and looks again after that; false: nothing is.
     pub(in crate::session) fn closes_children(&self) -> bool {
         let (registry, id) = (self.registry.clone(), self.record.session.id.clone());
-        let mut open = registry.children_of(&id);
+        let mut open = registry.below(&id);
         open.retain(|child| !is_closed(&self.deps, child));
         if open.is_empty() {
             return false;
         }
-        let (shutdown, stopping) = (self.deps.shutdown.clone(), self.deps.shutdown.stopping().clone());
-        shutdown.spawn("close-children", async move {
-            let closed = join_all(open.iter().map(|child| registry.ask(child, Command::Close))).await;
-            if closed.iter().any(Result::is_err) {
-                tracing::warn!(session = %id, "a child is not closed yet");
-                drop(tokio::time::timeout(AGAIN, stopping.cancelled()).await);
-            }
+        self.deps.shutdown.spawn("close-children", async move {
+            join_all(open.iter().map(|child| close(&registry, child))).await;
             drop(registry.send(&id, Command::Children).await);
         });
         true
     }
 
-    /// Tells whether work is being done below this session.
+    /// Tells whether work is being done, or waits, on the computer of this session below it.
     pub(in crate::session) fn works_below(&self) -> bool {
         let own = &self.record.session.id;
-        let works = |id: &SessionId| self.deps.store.ids_backwards(&Key::below(b'd', &id.0), None).next().is_some();
-        works(own) || self.registry.below(own).iter().any(works)
+        has_delegated(&self.deps, own) || self.registry.sharing(own).iter().any(|id| works(&self.deps, id))
     }
 
     /// Has the session look whose computer this one shares, if it gives that back when no more work is done on it.
     pub(super) fn tell_lender(&self) {
-        let (mut shares, mut above) = (self.record.shares, self.record.session.parent.clone());
-        while let Some(parent) = above.filter(|_| shares) {
-            let Ok(Some(record)) = self.deps.store.get::<SessionRecord>(&Key::session(&parent)) else { return };
-            if record.ephemeral && !record.shares {
-                poke(&self.registry, &parent);
-            }
-            (shares, above) = (record.shares, record.session.parent);
+        if let Some(lender) = lender(&self.deps, &self.record).filter(|lender| lender.ephemeral && self.record.shares) {
+            poke(&self.registry, &lender.session.id);
         }
     }
+}
+
+/// Returns the session whose computer this one uses: itself, or one above it.
+fn lender(deps: &Deps, record: &SessionRecord) -> Option<SessionRecord> {
+    let mut at = record.clone();
+    while at.shares {
+        at = deps.store.get(&Key::session(&at.session.parent?)).ok().flatten()?;
+    }
+    Some(at)
+}
+
+/// Tells whether a session works or waits for work. In this order: who hears of an end has its task at once.
+fn works(deps: &Deps, id: &SessionId) -> bool {
+    has_delegated(deps, id) || has(deps, b'o', id)
+}
+
+fn has_delegated(deps: &Deps, id: &SessionId) -> bool {
+    has(deps, b'd', id)
+}
+
+fn has(deps: &Deps, kind: u8, id: &SessionId) -> bool {
+    deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some()
+}
+
+/// Closes a session; one that cannot be taken up again is written off, so that nobody waits for it for ever.
+async fn close(registry: &Registry, id: &SessionId) {
+    let stopping = registry.deps().shutdown.stopping();
+    for _ in 0..TRIES {
+        let Err(error) = registry.ask(id, Command::Close).await else { return };
+        tracing::warn!(session = %id, %error, "a child is not closed yet");
+        if tokio::time::timeout(AGAIN, stopping.cancelled()).await.is_ok() {
+            return;
+        }
+    }
+    if let Err(error) = write_off(registry, id).await {
+        tracing::error!(session = %id, %error, "a child is neither closed nor written off");
+    }
+}
+
+/// Records a session as closed whose own actor cannot do that.
+async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError> {
+    let deps = registry.deps();
+    if is_closed(deps, id) {
+        return Ok(());
+    }
+    let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(()) };
+    (record.session.state, record.closing) = (SessionState::Closed, false);
+    record.session.updated_at = deps.clock.now();
+    let message = "it cannot be taken up, so what it did was not ended; it counts as closed";
+    tracing::error!(session = %id, message);
+    let event = |kind, data| Change::Event(Draft { session: Some(id.clone()), task: None, kind, data });
+    let mut changes = computer::released(deps, id)?;
+    changes.push(Change::session(&record));
+    changes.push(event(EventType::Warning, json!({ "message": message })));
+    changes.push(event(EventType::SessionClosed, json!({"session": record.session})));
+    deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
+    registry.note_closed(&record.session);
+    deps.computers.notify_one();
+    Ok(())
 }
 
 /// Tells whether nothing of a session is left to close.

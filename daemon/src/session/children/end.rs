@@ -25,17 +25,20 @@ pub(super) struct End {
 
 /// Returns the end of a child's task; none: it has not ended.
 pub(super) fn of(deps: &Deps, child: &ChildRecord) -> Result<Option<End>, StoreError> {
-    let record = deps.store.get::<TaskRecord>(&Key::task(&child.task))?;
-    Ok(match record {
-        Some(record) => end(&record.task),
+    Ok(match deps.store.get::<TaskRecord>(&Key::task(&child.task)) {
+        Ok(Some(record)) => end(&record.task),
         // The two were made together: somebody has deleted it since.
-        None => Some(lost(&child.session)),
+        Ok(None) => Some(lost(&child.session, TaskState::Cancelled, "was deleted before its result was heard")),
+        Err(StoreError::Damaged(why)) => {
+            tracing::error!(session = %child.session, why, "the result of a subagent session is lost");
+            Some(lost(&child.session, TaskState::Failed, "failed: the record of its task is damaged"))
+        }
+        Err(error) => return Err(error),
     })
 }
 
-fn lost(session: &SessionId) -> End {
-    let told = format!("Subagent session {session} was deleted before its result was heard.");
-    End { state: TaskState::Cancelled, answer: None, told }
+fn lost(session: &SessionId, state: TaskState, why: &str) -> End {
+    End { state, answer: None, told: format!("Subagent session {session} {why}.") }
 }
 
 fn end(task: &Task) -> Option<End> {

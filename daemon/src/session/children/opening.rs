@@ -1,22 +1,27 @@
 //! Opening a child: what it has from its parent, from a profile, and from the order.
 
+use std::sync::Arc;
+
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::{CreateParams, Session, SessionState};
 use nano_protocol::task::{Limits, Origin};
 
-use super::barred;
+use super::{ROUNDS, barred, chain};
 use crate::config::AgentConfig;
 use crate::session::actor::Command;
 use crate::session::admission::{self, Submission};
 use crate::session::deps::Deps;
-use crate::session::opening::{known, new_record};
+use crate::session::offered::offered;
+use crate::session::opening::{check_tools, invalid, known, new_record};
 use crate::session::reading;
 use crate::session::registry::Registry;
+use crate::session::skills;
 use crate::store::record::{ChildRecord, SessionRecord};
 use crate::store::{Change, Key};
-use crate::tools::ToolContext;
 use crate::tools::delegate::Order;
+use crate::tools::set::{self, ToolSet};
+use crate::tools::{Tool, ToolContext};
 
 /// Opens a child with its task: both are there with the parent's record of them, or nothing is.
 pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Order) -> Result<ChildRecord, RpcError> {
@@ -27,9 +32,15 @@ pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Orde
     if let Some(why) = barred(deps, &parent) {
         return Err(RpcError::new(ErrorKind::Limit, why));
     }
+    let (made_by, rounds) = chain(deps, &context.task);
+    if order.wait == Some(false) && rounds >= ROUNDS {
+        let why = format!("wait = false: this task ends a chain of {rounds} that were begun by results of such work");
+        return Err(RpcError::new(ErrorKind::Limit, why).hint("wait for this one, or do it yourself"));
+    }
     let profile_stays = deps.profiles.hold().await;
     let id = SessionId::from_ulid(&deps.clock.ulid());
-    let record = record(deps, &parent, id.clone(), &order)?;
+    let record = narrowed(deps, record(deps, &parent, id.clone(), &order)?, order.tools).await?;
+    let record = SessionRecord { depth: parent.depth + 1, ..record };
     let task = TaskId::from_ulid(&deps.clock.ulid());
     let child = ChildRecord {
         session: id.clone(),
@@ -39,7 +50,7 @@ pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Orde
         wait: order.wait.unwrap_or(true),
         stopped: false,
     };
-    let submission = first_task(task, &parent.session.id, order.content);
+    let submission = Submission { made_by, rounds, ..first_task(task, &parent.session.id, order.content) };
     let (task, _) = admission::task_record(submission, &record.session, record.session.created_at);
     let known = Change::put(Key::child(&parent.session.id, &id), &child);
     registry.create(record, vec![Change::Queued(Box::new(task)), known]).await?;
@@ -62,6 +73,7 @@ fn first_task(id: TaskId, parent: &SessionId, content: String) -> Submission {
         keyed: None,
         with: Vec::new(),
         made_by: None,
+        rounds: 0,
     }
 }
 
@@ -80,7 +92,6 @@ fn record(deps: &Deps, parent: &SessionRecord, id: SessionId, order: &Order) -> 
         model: made.model.filter(|model| !model.is_empty()),
         booter: Some(made.booter),
         level: Some(made.level),
-        tools: order.tools.clone(),
         ..CreateParams::default()
     };
     let mut record = new_record(deps, above.owner, id, params, false)?;
@@ -88,7 +99,7 @@ fn record(deps: &Deps, parent: &SessionRecord, id: SessionId, order: &Order) -> 
         workspace: above.workspace.clone(),
         parent: Some(above.id.clone()),
         state: SessionState::Running,
-        tools: order.tools.clone().or(made.tools),
+        tools: made.tools,
         tool_mode,
         skills,
         ..record.session
@@ -97,8 +108,37 @@ fn record(deps: &Deps, parent: &SessionRecord, id: SessionId, order: &Order) -> 
     let remote = deps.booter(&session.booter).is_some_and(|booter| booter.is_remote());
     record.shares = session.booter == above.booter && (remote || session.level == above.level);
     record.ephemeral = !record.shares;
-    record.depth = parent.depth + 1;
+    // Whatever a profile allows: what is forbidden above is forbidden below.
+    let agent = deps.agent(&above.agent);
+    record.no_exec = parent.no_exec || !agent.enable_exec;
+    record.restricted = parent.restricted || agent.restrict_to_workspace;
+    record.depth = parent.depth;
     Ok(SessionRecord { session, ..record })
+}
+
+/// Gives the child only the tools that were ordered, of those that it would have without.
+async fn narrowed(
+    deps: &Deps,
+    mut record: SessionRecord,
+    tools: Option<Vec<String>>,
+) -> Result<SessionRecord, RpcError> {
+    let Some(tools) = tools else { return Ok(record) };
+    check_tools(deps, &tools)?;
+    let skills = skills::offer(deps, &record.session).await;
+    let there = offered(deps, &record, &skills);
+    if let Some(tool) = tools.iter().find(|tool| !holds(deps, &there, tool)) {
+        return Err(invalid(there.not_found_text(tool)));
+    }
+    record.session.tools = Some(tools);
+    Ok(record)
+}
+
+/// Tells whether all that an entry of a tools list means is offered.
+fn holds(deps: &Deps, there: &ToolSet, entry: &String) -> bool {
+    let (offered, others): (Vec<_>, Vec<_>) =
+        deps.tools.iter().cloned().partition(|tool| there.get(tool.spec().name).is_some());
+    let means = |tools: &[Arc<dyn Tool>]| set::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
+    means(&offered) && !means(&others)
 }
 
 /// What a child gets, before its order says otherwise.
