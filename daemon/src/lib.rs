@@ -52,6 +52,7 @@ use model::catalog::Catalog;
 use model::detect::Finder;
 use rpc::Server;
 use rpc::listener::Socket;
+use sandbox::private::Private;
 use schedule::scheduler::Scheduler;
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
@@ -141,16 +142,14 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let Start { config, places, env, helper } = start;
     let lock = store::lock(&places.state_dir).await?;
     let events = EventLog::default();
-    let publish = {
-        let events = events.clone();
-        move |fresh: &[_]| events.publish(fresh)
-    };
+    let told = events.clone();
+    let publish = move |fresh: &[_]| told.publish(fresh);
     let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish)).await?;
     events.start(store.opened().head);
     let clock = Clock::default();
     let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
-    let (group, drain) = (socket_group(&config, &places), config.daemon.drain);
+    let (group, drain, private) = (socket_group(&config, &places), config.daemon.drain, private(&config, &places));
     let profiles = Profiles::load(config.agents.clone(), &store)?;
     let (library, changed) = library(&config, &env);
     let booters = booters::all(&config.booters, &library, helper, env.for_tools());
@@ -168,6 +167,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         computers: session::computer::Wake::default(),
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
+        private,
         workspaces: Workspaces::default(),
         later: OnceLock::new(),
         failed: Mutex::new(None),
@@ -196,6 +196,12 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Returns what of all files is the daemon's own.
+fn private(config: &Config, places: &Places) -> Arc<Private> {
+    let further = config.secret_files.iter().chain(&config.booters.shipyard_neo.credentials).cloned();
+    Arc::new(Private::new(&places.config, &places.state_dir, further))
 }
 
 /// Returns the group that may connect to the socket.

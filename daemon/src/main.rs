@@ -88,7 +88,8 @@ fn configure(arguments: &Arguments, env: &Env) -> Result<(Config, Places), confi
         config: arguments.config.clone(),
     };
     let places = Places::find(env, &flags)?;
-    let config = config::load(&places.config, env, places.config_named)?;
+    let load = if places.config_named { config::load } else { config::load_if_there };
+    let config = load(&places.config, env)?;
     Ok((config, places))
 }
 

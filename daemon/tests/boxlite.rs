@@ -9,3 +9,6 @@ mod command;
 mod kit;
 #[path = "boxlite/running.rs"]
 mod running;
+mod support;
+#[path = "boxlite/tools.rs"]
+mod tools;

@@ -4,7 +4,7 @@ use nano_protocol::session::SessionTools;
 use nano_tests::boxlite::{Boxlite, Fault};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
-use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::model_server::{Call, ModelServer, Turn};
 use nano_tests::wait;
 use serde_json::{Value, json};
 
@@ -68,4 +68,27 @@ fn a_box_that_does_not_start_is_told_of_and_not_left_over() {
     let error = client.call("session.boot", &json!({ "session": session })).expect_err("a boot that fails");
     assert!(error.message.contains("start_timeout"), "{error:?}");
     wait::until("no box", || boxes.boxes().is_empty().then_some(()));
+}
+
+#[test]
+fn the_daemons_own_files_do_not_leave_through_a_workspace_that_holds_them() {
+    let boxes = Boxlite::start();
+    let upload = |id: &str, path: &str| Turn {
+        calls: vec![Call {
+            id: id.into(),
+            name: "upload_file".into(),
+            arguments: json!({"local_path": path, "remote_path": "up"}),
+        }],
+        ..Turn::default()
+    };
+    let model = ModelServer::script(vec![upload("c1", "nanod.toml"), upload("c2", "state/own"), Turn::text("done")]);
+    let daemon = daemon(&model, &boxes);
+    std::fs::write(daemon.state().join("own"), "x").expect("a file");
+    let mut client = daemon.client();
+    let session: Value = client.get("session.create", &json!({"booter": "boxlite", "workspace": daemon.root()}));
+    let session = session["id"].as_str().expect("an id").to_owned();
+    client.run(&session, "p");
+    let last = model.requests().pop().expect("a request").to_string();
+    assert_eq!(last.matches("one of nanod's own files").count(), 2, "{last}");
+    assert!(!boxes.folder().join("up").exists());
 }

@@ -9,7 +9,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -54,6 +54,8 @@ struct State {
     fault: Option<Fault>,
     seen: Vec<Seen>,
     executions: BTreeMap<String, Arc<Execution>>,
+    /// Connections that show output, whether they are still open or not.
+    attached: Vec<TcpStream>,
     made: usize,
     stopped: bool,
 }
@@ -97,6 +99,19 @@ impl Boxlite {
     pub fn lose(&self) {
         for (id, _) in self.shared.boxes() {
             self.shared.remove(&id);
+        }
+    }
+
+    /// Knows nothing of any execution any more; what runs runs on.
+    pub fn forget(&self) {
+        self.shared.lock().executions.clear();
+    }
+
+    /// Breaks every connection that shows output.
+    pub fn cut(&self) {
+        for stream in self.shared.lock().attached.drain(..) {
+            // It may be closed already.
+            stream.shutdown(Shutdown::Both).ok();
         }
     }
 

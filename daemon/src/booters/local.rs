@@ -12,6 +12,7 @@ use nano_protocol::tool::Prompt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::process::Process;
@@ -20,8 +21,6 @@ use crate::tools::{Tool, registry};
 
 /// What commands get of the daemon's environment: never keys, sockets or credentials.
 const ENV: [&str; 9] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL"];
-/// Where programs are sought if nothing says so.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a background command is watched for failing at once.
 const BACKGROUND: Duration = Duration::from_millis(100);
 /// Everything this booter may offer.
@@ -47,7 +46,7 @@ impl LocalBooter {
 
     fn on_path(&self, program: &str) -> Option<PathBuf> {
         let (_, path) = self.env.iter().find(|(name, _)| name == "PATH")?;
-        path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.is_absolute() && runs(file))
+        on_path(program, path)
     }
 
     fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SandboxError> {
@@ -61,10 +60,6 @@ impl LocalBooter {
         let (helper, env) = (self.helper.clone(), self.env.clone());
         Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, left: Mutex::default() }))
     }
-}
-
-fn runs(file: &Path) -> bool {
-    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 impl Booter for LocalBooter {

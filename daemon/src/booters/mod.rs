@@ -9,6 +9,7 @@ pub mod jobs;
 pub mod kernel;
 pub mod local;
 pub mod none;
+pub mod program;
 pub mod shipyard;
 pub mod shipyard_neo;
 pub mod skill_files;
@@ -103,6 +104,11 @@ pub trait Booter: Send + Sync {
     }
 }
 
+/// Tells whether an id that a server gave can stand in a path as it is.
+pub fn is_id(id: &str) -> bool {
+    (1..=128).contains(&id.len()) && id.bytes().all(|one| one.is_ascii_alphanumeric() || matches!(one, b'-' | b'_'))
+}
+
 /// Returns every kind; `helper` is the executable of `nanod`, `env` what programs of tools may see.
 pub fn all(
     config: &BootersConfig,
@@ -117,4 +123,28 @@ pub fn all(
         Arc::new(shipyard_neo::NeoBooter::new(config.shipyard_neo.clone(), library.clone())),
         Arc::new(boxlite::BoxliteBooter::new(config.boxlite.clone(), helper, env)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_id;
+
+    #[test]
+    fn ids_are_no_paths() {
+        for (id, expected) in [
+            ("sandbox-1_A", true),
+            (&"x".repeat(128), true),
+            (&"x".repeat(129), false),
+            ("", false),
+            (".", false),
+            ("..", false),
+            ("a/b", false),
+            ("a%2fb", false),
+            ("a?b", false),
+            ("a b", false),
+            ("\u{e4}", false),
+        ] {
+            assert_eq!(is_id(id), expected, "{id}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What values of the file refer to outside it: secrets in variables and files, and paths.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::Secret;
@@ -12,6 +13,8 @@ pub struct Around<'a> {
     pub env: &'a Env,
     /// The config file's folder: relative paths start here.
     pub folder: &'a Path,
+    /// The files of secrets that were named so far.
+    pub secret_files: RefCell<Vec<PathBuf>>,
 }
 
 /// Reads a secret that is given by value, by the name of a variable, or by a file.
@@ -30,12 +33,14 @@ pub fn secret(section: &Section<'_>, key: &str, around: &Around<'_>) -> Option<S
     let secret = section
         .filled(key)
         .or_else(|| section.filled(&by_env).and_then(from_env))
-        .or_else(|| section.filled(&by_file).and_then(|path| secret_file(section, &by_file, &resolve(&path, around))));
+        .or_else(|| section.filled(&by_file).and_then(|path| secret_file(section, &by_file, &path, around)));
     secret.map(|text| Secret(text.trim().to_owned()))
 }
 
-fn secret_file(section: &Section<'_>, key: &str, path: &Path) -> Option<String> {
-    let read = std::fs::read_to_string(path).map_err(|why| why.to_string());
+fn secret_file(section: &Section<'_>, key: &str, path: &str, around: &Around<'_>) -> Option<String> {
+    let path = resolve(path, around);
+    around.secret_files.borrow_mut().push(path.clone());
+    let read = std::fs::read_to_string(&path).map_err(|why| why.to_string());
     let filled = read.and_then(|text| if text.trim().is_empty() { Err("it is empty".into()) } else { Ok(text) });
     filled.map_err(|why| section.wrong_key(key, &format!("names {}, which cannot be used: {why}", path.display()))).ok()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Secret;
 use super::around::{Around, resolve, secret};
 use super::env::Env;
+use super::origin::is_same_origin;
 use super::reader::Section;
 use super::sections::words;
 
@@ -144,7 +145,8 @@ fn fill(endpoint: &mut Option<String>, token: &mut Option<Secret>, env: &Env, na
     if endpoint.is_none() {
         *endpoint = at.map(|at| at.trim_end_matches('/').to_owned());
     }
-    if token.is_none() {
+    let is_for_it = at.is_none_or(|at| endpoint.as_deref().is_some_and(|used| is_same_origin(at, used)));
+    if token.is_none() && is_for_it {
         *token = key.map(|key| Secret(key.trim().to_owned()));
     }
 }
@@ -180,6 +182,17 @@ fn boxlite(section: &Section<'_>, around: &Around<'_>) -> BoxliteConfig {
     if cpus == Some(0.0) {
         section.wrong_key("cpus", "must be more than 0");
     }
+    let network = section.network("network").unwrap_or_default();
+    match &network {
+        // Sent as it is, it would be no limit at all.
+        Network::Hosts(hosts) if hosts.is_empty() => {
+            section.wrong_key("network", "names no host; write \"off\" for none");
+        }
+        Network::Hosts(hosts) if hosts.iter().any(|host| host.trim().is_empty()) => {
+            section.wrong_key("network", "holds an empty name of a host");
+        }
+        _ => {}
+    }
     BoxliteConfig {
         endpoint: endpoint(section),
         command: section.filled("command"),
@@ -187,7 +200,7 @@ fn boxlite(section: &Section<'_>, around: &Around<'_>) -> BoxliteConfig {
         rootfs_path: section.filled("rootfs_path").map(|path| resolve(&path, around)),
         cpus,
         memory_mib: section.count("memory_mib", 1..1 << 32),
-        network: section.network("network").unwrap_or_default(),
+        network,
         start_timeout: section.duration("start_timeout").unwrap_or(default.start_timeout),
         path: default.path,
     }

@@ -6,6 +6,7 @@ mod booters;
 pub mod env;
 mod later;
 mod model;
+pub mod origin;
 pub mod places;
 mod quantity;
 mod reader;
@@ -14,6 +15,7 @@ mod sections;
 mod tests;
 pub mod zone;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,19 +44,32 @@ impl ConfigError {
     }
 }
 
-/// Reads the config file; a missing one means defaults unless it `must_exist`.
-pub fn load(path: &Path, env: &Env, must_exist: bool) -> Result<Config, ConfigError> {
-    let unreadable = |why: &dyn std::fmt::Display| ConfigError::new(format!("{}: {why}", path.display()));
-    let bytes = match std::fs::read(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => Vec::new(),
-        read => read.map_err(|error| unreadable(&error))?,
-    };
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
+/// Reads the config file.
+pub fn load(path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    decode(&bytes, path, env)
+}
+
+/// Reads the config file, if there is one; else everything has its default.
+pub fn load_if_there(path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => decode(b"", path, env),
+        read => decode(&read.map_err(|error| unreadable(path, &error))?, path, env),
+    }
+}
+
+fn unreadable(path: &Path, why: &std::io::Error) -> ConfigError {
+    ConfigError::new(format!("{}: {why}", path.display()))
+}
+
+fn decode(bytes: &[u8], path: &Path, env: &Env) -> Result<Config, ConfigError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
         ConfigError::new(format!("{}:{line}: this is not UTF-8", path.display()))
     })?;
-    let folder = std::path::absolute(path).map_err(|error| unreadable(&error))?;
-    parse(text, path, &Around { env, folder: folder.parent().unwrap_or(&folder) })
+    let folder = std::path::absolute(path).map_err(|error| unreadable(path, &error))?;
+    let folder = folder.parent().unwrap_or(&folder);
+    parse(text, path, &Around { env, folder, secret_files: RefCell::default() })
 }
 
 fn parse(text: &str, path: &Path, around: &Around<'_>) -> Result<Config, ConfigError> {
@@ -65,6 +80,7 @@ fn parse(text: &str, path: &Path, around: &Around<'_>) -> Result<Config, ConfigE
         Ok(table) => sections::read(&reader.root(table.get_ref(), &sections::TOP), around, &mut config),
         Err(error) => reader.problem(error.span().map_or(0, |span| span.start), error.message()),
     }
+    config.secret_files = around.secret_files.take();
     let problems = reader.into_problems();
     if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
 }
@@ -84,6 +100,8 @@ pub struct Config {
     pub steering: SteeringConfig,
     /// `[booters.*]`.
     pub booters: BootersConfig,
+    /// Files with secrets that the file names.
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// `[daemon]`.
@@ -235,6 +253,7 @@ impl Default for Config {
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
+            secret_files: Vec::new(),
         }
     }
 }

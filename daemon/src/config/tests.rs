@@ -100,7 +100,11 @@ fn env() -> Env {
 }
 
 fn read(text: &str) -> Result<Config, ConfigError> {
-    parse(text, Path::new("/etc/nanod/nanod.toml"), &Around { env: &env(), folder: Path::new("/etc/nanod") })
+    parse(
+        text,
+        Path::new("/etc/nanod/nanod.toml"),
+        &Around { env: &env(), folder: Path::new("/etc/nanod"), secret_files: RefCell::default() },
+    )
 }
 
 #[test]
@@ -205,6 +209,8 @@ fn problems_name_file_line_and_key() {
         ("[agents.a]\nexec_timeout = \"1h\"", "2: exec_timeout is above exec_timeout_max; raise that too"),
         ("[agents.a]\ntools = [\"a b\"]", "2: tools names \"a b\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -"),
         ("[agents.a]\ntools = [\"exec*\"]", "2: tools names \"exec*\"; a tool's name is 1 to 64 of A-Z a-z 0-9 _ -"),
+        ("[booters.boxlite]\nnetwork = []", "2: network names no host; write \"off\" for none"),
+        ("[booters.boxlite]\nnetwork = [\"a\", \" \"]", "2: network holds an empty name of a host"),
         ("[steering]\nfile = \"../x\"", "2: file must be a plain file name"),
         ("[tools.t]", "1: [tools.t] needs argv"),
         ("[tools.t]\nargv = []", "2: argv must not be empty"),
@@ -237,11 +243,14 @@ fn all_problems_are_told_in_order() {
 fn files_that_are_missing_or_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nanod.toml");
-    assert!(load(&path, &env(), false).is_ok());
-    assert!(load(&path, &env(), true).unwrap_err().to_string().starts_with(path.to_str().unwrap()));
-    assert!(load(folder.path(), &env(), false).is_err(), "a folder is no file");
+    assert!(load_if_there(&path, &env()).is_ok());
+    assert!(load(&path, &env()).unwrap_err().to_string().starts_with(path.to_str().unwrap()));
+    assert!(load_if_there(folder.path(), &env()).is_err(), "a folder is no file");
     std::fs::write(&path, b"[daemon]\nlog = \"\xff\"\n").unwrap();
-    assert_eq!(load(&path, &env(), false).unwrap_err().to_string(), format!("{}:2: this is not UTF-8", path.display()));
+    assert_eq!(
+        load_if_there(&path, &env()).unwrap_err().to_string(),
+        format!("{}:2: this is not UTF-8", path.display())
+    );
 }
 
 #[test]
@@ -249,12 +258,42 @@ fn secrets_from_files_are_trimmed_and_never_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nanod.toml");
     std::fs::write(&path, "[models.a]\nmodel = \"m\"\napi_key_file = \"key\"\n").unwrap();
-    let missing = load(&path, &env(), true).unwrap_err().to_string();
+    let missing = load(&path, &env()).unwrap_err().to_string();
     assert!(missing.contains(":3: api_key_file names ") && missing.contains("/key"), "{missing}");
     std::fs::write(folder.path().join("key"), "sk-1\n").unwrap();
-    let config = load(&path, &env(), true).unwrap();
+    let config = load(&path, &env()).unwrap();
     assert_eq!(config.models[0].api_key, Some(Secret("sk-1".into())));
+    assert_eq!(config.secret_files, [folder.path().join("key")]);
     assert!(!format!("{config:?}").contains("sk-1"));
+}
+
+#[test]
+fn a_token_of_the_environment_goes_to_its_server_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nanod.toml");
+    for (named, variable, token) in [
+        (None, None, true),
+        (None, Some("http://a:8114"), true),
+        (Some("http://a:8114"), None, true),
+        (Some("http://a:8114"), Some("http://A:8114/"), true),
+        (Some("http://a:8114/v1"), Some("http://a:8114"), true),
+        (Some("http://a:8114"), Some("http://b:8114"), false),
+        (Some("http://a:8114"), Some("https://a:8114"), false),
+        (Some("http://a:8114"), Some("http://a:8115"), false),
+        (Some("http://a:8114"), Some("a"), false),
+    ] {
+        for (table, names) in [
+            ("shipyard", ["SHIPYARD_ENDPOINT", "SHIPYARD_ACCESS_TOKEN"]),
+            ("shipyard_neo", ["BAY_ENDPOINT", "BAY_TOKEN"]),
+        ] {
+            let line = named.map(|at| format!("endpoint = \"{at}\"\n")).unwrap_or_default();
+            std::fs::write(&path, format!("[booters.{table}]\n{line}")).unwrap();
+            let vars: Vec<_> = variable.map(|at| (names[0], at)).into_iter().chain([(names[1], "t")]).collect();
+            let booters = load(&path, &Env::of(1, &vars)).unwrap().booters;
+            let tokens = [booters.shipyard.access_token, booters.shipyard_neo.access_token];
+            assert_eq!(tokens.iter().flatten().count(), usize::from(token), "{table} {named:?} {variable:?}");
+        }
+    }
 }
 
 #[test]

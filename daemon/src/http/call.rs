@@ -1,5 +1,6 @@
 //! One call of a server's API: a request with all it carries, and its whole reply, both bounded.
 
+use std::fmt;
 use std::fs::File;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Body, RequestBuilder, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::{HttpError, Response, client, explain, parse, send};
+use super::{HttpError, Response, client, explain, parse, send, shown};
 
 /// What a request carries.
 #[derive(Debug)]
@@ -32,8 +33,7 @@ pub enum Load {
     },
 }
 
-/// One call.
-#[derive(Debug)]
+/// One call; it prints without its token, its headers and what it carries.
 pub struct Call {
     /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE` …
     pub method: Method,
@@ -49,6 +49,12 @@ pub struct Call {
     pub load: Load,
     /// How long all of it may take.
     pub within: Duration,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} within {:?}", self.method, shown(&self.url), self.within)
+    }
 }
 
 /// A whole reply.
@@ -118,4 +124,21 @@ fn form(field: &'static str, name: String, file: File, texts: Vec<(&'static str,
 
 fn late() -> HttpError {
     HttpError { message: "there was no whole reply in time".into(), transient: true, sent: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Call, Load, Method};
+
+    #[test]
+    fn what_is_printed_has_no_secret() {
+        let mut call = Call::new(Method::PUT, "http://u:s3cret@127.0.0.1/x?key=s3cret".into(), Duration::from_secs(1));
+        call.bearer = Some("s3cret".into());
+        call.headers.push(("x-key", "s3cret".into()));
+        call.query.push(("key", "s3cret".into()));
+        call.load = Load::Json(b"s3cret".to_vec());
+        assert_eq!(format!("{call:?}"), "PUT http://127.0.0.1/x within 1s");
+    }
 }

@@ -14,6 +14,8 @@ use std::time::Duration;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Url, header, redirect};
 use tokio::time::{Instant, timeout_at};
 
+pub use crate::config::origin::is_same_origin;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Below the 5 s after which llama.cpp's server closes an idle connection: one that is just being closed is not reused.
 const POOL_IDLE: Duration = Duration::from_secs(4);
@@ -69,12 +71,6 @@ pub fn shown(url: &str) -> String {
     let hidden = url.set_username("").and_then(|()| url.set_password(None));
     url.set_query(None);
     if hidden.is_err() { "(hidden)".into() } else { url.to_string() }
-}
-
-/// Tells whether two addresses have the same scheme, host and port, so that a key for one may go to the other.
-pub fn is_same_origin(one: &str, other: &str) -> bool {
-    let origin = |url: &str| parse(url).ok().map(|url| url.origin());
-    origin(one).is_some_and(|one| origin(other) == Some(one))
 }
 
 /// Asks for `url`.
@@ -167,7 +163,7 @@ pub mod scripted;
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
-    use super::{get, is_loopback, is_same_origin};
+    use super::{get, is_loopback};
 
     #[test]
     fn loopback_goes_without_a_proxy() {
@@ -185,25 +181,6 @@ mod tests {
             ("http://localhost.example.com", false),
         ] {
             assert_eq!(is_loopback(&url.parse().unwrap()), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn origins() {
-        for (one, other, expected) in [
-            ("http://127.0.0.1:8114", "http://127.0.0.1:8114/", true),
-            ("http://Bay.Example:80/v1", "HTTP://bay.example", true),
-            ("https://bay.example:443", "https://bay.example", true),
-            ("http://[::1]:8114", "http://[0:0:0:0:0:0:0:1]:8114", true),
-            ("http://localhost:8114", "http://127.0.0.1:8114", false),
-            ("http://127.0.0.1:8114", "http://127.0.0.1:8115", false),
-            ("http://bay.example", "https://bay.example", false),
-            ("http://bay.example", "http://bay.example.org", false),
-            ("http://bay.example@evil.example", "http://bay.example", false),
-            ("", "", false),
-            ("file:///x", "file:///x", false),
-        ] {
-            assert_eq!(is_same_origin(one, other), expected, "{one} {other}");
         }
     }
 

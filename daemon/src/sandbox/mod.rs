@@ -5,6 +5,7 @@ pub mod helper;
 pub mod lease;
 pub mod output;
 pub mod place;
+pub mod private;
 pub mod process;
 pub mod service;
 pub mod workspace;

@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use ulid::Ulid;
 
-use super::workspace::{PathError, Workspace, check, io_error, not_regular, shown};
+use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
 
 /// As many links as Linux follows.
 const LINKS: usize = 40;
@@ -92,6 +92,12 @@ impl Place {
     /// Tells whether the file is there.
     pub fn exists(&self) -> bool {
         self.old.is_some()
+    }
+
+    /// Returns where the file really is, or will be.
+    pub fn path(&self) -> Result<PathBuf, PathError> {
+        let folder = real_path(&self.folder).map_err(|source| PathError::Io { path: shown(&self.given), source })?;
+        Ok(folder.join(&self.name))
     }
 
     /// Waits until no other change of this file is under way; hold it from reading to writing.

@@ -2,6 +2,7 @@
 //! daemon, however that ends.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,8 +30,7 @@ pub struct Service {
     _control: OwnedWriteHalf,
 }
 
-/// What a service is.
-#[derive(Debug)]
+/// What a service is; it prints without the values of its environment, which may be keys.
 pub struct Program {
     /// The executable.
     pub path: PathBuf,
@@ -40,6 +40,17 @@ pub struct Program {
     pub env: Vec<(String, String)>,
     /// What must not be told of what it prints.
     pub secret: String,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Program")
+            .field("path", &self.path)
+            .field("args", &self.args)
+            .field("env", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Service {
@@ -103,7 +114,8 @@ fn listen(pipe: PipeReader, secret: String, last: Arc<Mutex<VecDeque<String>>>) 
     Ok(())
 }
 
-fn quoted(word: &str) -> String {
+/// Returns `word` as one word of a shell.
+pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
@@ -124,4 +136,17 @@ pub fn first_line(path: &Path, argument: &str, env: &[(String, String)], within:
     child.kill().ok();
     child.wait().ok();
     line.map(|line| super::output::readable(line.as_bytes()).trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Program;
+
+    #[test]
+    fn what_is_printed_has_no_secret() {
+        let env = vec![("KEY".into(), "s3cret".into())];
+        let program = Program { path: "/bin/x".into(), args: vec!["serve".into()], env, secret: "s3cret".into() };
+        let printed = format!("{program:?}");
+        assert!(printed.contains("KEY") && !printed.contains("s3cret"), "{printed}");
+    }
 }

@@ -271,7 +271,7 @@ pub fn entries(folder: &OwnedFd, most: usize) -> Result<Vec<(OsString, FileType)
     Ok(entries)
 }
 
-fn real_path(file: impl AsFd) -> io::Result<PathBuf> {
+pub(super) fn real_path(file: impl AsFd) -> io::Result<PathBuf> {
     let file: BorrowedFd = file.as_fd();
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

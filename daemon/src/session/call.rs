@@ -49,6 +49,7 @@ impl Actor {
             skills: self.skills.clone(),
             sandbox: self.boot.sandbox.clone(),
             unbootable: self.boot.failed.clone(),
+            private: self.deps.private.clone(),
             exec_timeout: agent.exec_timeout,
             exec_timeout_max: agent.exec_timeout_max,
             spill: self.deps.spill(&self.record.session.id),

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::config::{AgentConfig, Config};
 use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
+use crate::sandbox::private::Private;
 use crate::session::computer::Wake;
 use crate::session::event_log::EventLog;
 use crate::session::profiles::Profiles;
@@ -51,6 +52,8 @@ pub struct Deps {
     pub shutdown: Shutdown,
     /// The state directory.
     pub state: PathBuf,
+    /// The daemon's own files.
+    pub private: Arc<Private>,
     /// Where sessions work just now.
     pub workspaces: Workspaces,
     /// What makes follow-ups; it stands above sessions, and is there once all is put together.

@@ -23,7 +23,9 @@ pub async fn offer(deps: &Deps, session: &Session) -> Arc<Offer> {
     let workspace = Path::new(&session.workspace);
     let shelves = deps.skills.look(Some(workspace)).await;
     let filter = if deps.agent_is_gone(&session.agent) { Some(&[][..]) } else { session.skills.as_deref() };
-    Arc::new(Offer::new(&shelves, filter, deps.skills.trusts(workspace)))
+    let offer = Offer::new(&shelves, filter, deps.skills.trusts(workspace));
+    let away = deps.booter(&session.booter).is_some_and(|booter| booter.is_remote());
+    Arc::new(if away { offer.away() } else { offer })
 }
 
 /// Has the library look again whenever something may have changed, until the daemon goes down.

@@ -23,6 +23,8 @@ pub struct Offer {
     skills: Vec<Arc<Skill>>,
     /// Whether a workspace's skills may stand in the prompt unasked.
     trusted: bool,
+    /// Whether its tools work on another machine.
+    away: bool,
 }
 
 impl Offer {
@@ -31,7 +33,14 @@ impl Offer {
         let chosen = |skill: &&Arc<Skill>| filter.is_none_or(|names| names.contains(&skill.document.name));
         let mut skills: Vec<Arc<Skill>> = counting(shelves).into_values().filter(chosen).cloned().collect();
         skills.sort_by(|one, other| one.document.name.cmp(&other.document.name));
-        Self { skills, trusted }
+        Self { skills, trusted, away: false }
+    }
+
+    /// Makes it one for tools that work on another machine, where the folders of this one mean nothing.
+    #[must_use]
+    pub fn away(mut self) -> Self {
+        self.away = true;
+        self
     }
 
     /// Tells whether there is a skill to load.
@@ -50,7 +59,7 @@ impl Offer {
     fn layout(&self) -> Layout<'_> {
         let offerable = || self.skills.iter().filter(|skill| skill.is_offerable());
         let unasked: Vec<&Arc<Skill>> = offerable().filter(|skill| self.is_unasked(skill)).collect();
-        let texts: Vec<String> = unasked.iter().map(|skill| unasked_text(skill)).collect();
+        let texts: Vec<String> = unasked.iter().map(|skill| self.unasked_text(skill)).collect();
         let admitted = catalogue::admitted(&texts.iter().map(String::len).collect::<Vec<_>>());
         let (mut parts, mut crowded) = (Vec::new(), Vec::new());
         for ((skill, text), fits) in unasked.iter().zip(texts).zip(admitted) {
@@ -102,6 +111,18 @@ impl Offer {
         outside.filter_map(|skill| skill.folder.clone()).collect()
     }
 
+    fn unasked_text(&self, skill: &Skill) -> String {
+        let (name, body) = (&skill.document.name, &skill.document.body);
+        let folder = match &skill.folder {
+            Some(_) if self.away => {
+                "\n\n(load_skill brings the files of this skill's folder and says where they are.)".into()
+            }
+            Some(folder) => format!("\n\n(This skill's folder: {})", plain(folder)),
+            None => String::new(),
+        };
+        format!("## {name}\n\n{body}{folder}")
+    }
+
     fn is_unasked(&self, skill: &Skill) -> bool {
         skill.document.always_load && (self.trusted || skill.source != Source::Workspace)
     }
@@ -120,11 +141,6 @@ struct Layout<'a> {
 fn line(skill: &Arc<Skill>) -> Line<'_> {
     let document = &skill.document;
     Line { name: &document.name, about: &document.description, yields: skill.source == Source::Workspace }
-}
-
-fn unasked_text(skill: &Skill) -> String {
-    let folder = skill.folder.as_ref().map(|folder| format!("\n\n(This skill's folder: {})", plain(folder)));
-    format!("## {}\n\n{}{}", skill.document.name, skill.document.body, folder.unwrap_or_default())
 }
 
 /// Returns of each name the skill that counts: the first that can be used, else the first.

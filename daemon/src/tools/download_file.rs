@@ -9,8 +9,9 @@ use nano_protocol::Object;
 use serde::Deserialize;
 use ulid::Ulid;
 
-use super::upload_file::{base_name, told};
+use super::upload_file::{base_name, own, told};
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::place::Place;
 use crate::sandbox::workspace::{Workspace, shown};
 use crate::sandbox::{BoxFuture, Capability, Sandbox};
 
@@ -75,20 +76,27 @@ async fn download(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> 
 
 /// Makes a nameless file for what comes, having looked whether the place can be written: half a file is never seen.
 fn begin(context: &ToolContext, path: &str) -> Result<File, String> {
-    ground(context)?.place(path, true).map_err(|why| format!("local_path: {why}"))?;
+    place(context, path)?;
     nameless(&context.spill).map_err(|why| format!("{}: {why}", context.spill.display()))
 }
 
 fn finish(context: &ToolContext, path: &str, mut file: File) -> Result<(), String> {
     file.rewind().map_err(|why| why.to_string())?;
-    let place = ground(context)?.place(path, true).map_err(|why| format!("local_path: {why}"))?;
+    let place = place(context, path)?;
     let _turn = place.turn().map_err(|why| why.to_string())?;
     place.replace_with(&mut file).map_err(|why| why.to_string())
 }
 
-/// Opens the workspace so that nothing beside it is written, whatever file tools may reach.
-fn ground(context: &ToolContext) -> Result<Workspace, String> {
-    Workspace::open(context.workspace.path(), true).map_err(|why| why.to_string())
+/// Finds the place so that nothing beside the workspace is written, whatever file tools may reach, nor what is the
+/// daemon's.
+fn place(context: &ToolContext, path: &str) -> Result<Place, String> {
+    let workspace = Workspace::open(context.workspace.path(), true).map_err(|why| why.to_string())?;
+    let found = workspace.place(path, true).and_then(|place| Ok((place.path()?, place)));
+    let (real, place) = found.map_err(|why| format!("local_path: {why}"))?;
+    if context.private.covers(&real, workspace.path()) {
+        return Err(format!("local_path: {}", own(path)));
+    }
+    Ok(place)
 }
 
 fn nameless(folder: &Path) -> io::Result<File> {

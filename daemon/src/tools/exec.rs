@@ -20,7 +20,7 @@ struct Args {
     command: String,
     /// After how many seconds it is stopped.
     timeout: Option<i64>,
-    /// The folder it starts in; the workspace unless given.
+    /// The folder it starts in; unless given, the one that commands usually start in.
     cwd: Option<String>,
     /// Answer at once and let it run until the task ends.
     background: Option<bool>,
@@ -82,7 +82,7 @@ impl<A: DeserializeOwned + JsonSchema + Into<Request> + Send> Tool for ProgramTo
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
             match schema::decode::<A>(arguments) {
-                Ok(args) => run(context, self.spec.source == LOCAL, args.into()).await,
+                Ok(args) => run(context, self.spec.source, args.into()).await,
                 Err(why) => Ok(ToolOutcome::Failed(why)),
             }
         })
@@ -99,11 +99,11 @@ pub(super) struct Request {
 }
 
 /// Runs a program in the session's computer and puts what it did into words.
-async fn run(context: &ToolContext, local: bool, request: Request) -> Result<ToolOutcome, ToolFault> {
+async fn run(context: &ToolContext, source: &str, request: Request) -> Result<ToolOutcome, ToolFault> {
     let Some(sandbox) = &context.sandbox else {
         return Ok(ToolOutcome::Failed("this session has no computer".into()));
     };
-    let command = match command(context, local, request) {
+    let command = match command(context, source, request) {
         Ok(command) => command,
         Err(why) => return Ok(ToolOutcome::Failed(why)),
     };
@@ -115,14 +115,14 @@ async fn run(context: &ToolContext, local: bool, request: Request) -> Result<Too
     }
 }
 
-fn command(context: &ToolContext, local: bool, request: Request) -> Result<Command, String> {
+fn command(context: &ToolContext, source: &str, request: Request) -> Result<Command, String> {
     if request.text.contains('\0') {
         return Err("bad arguments: the program's text has a NUL byte".into());
     }
     let timeout = timeout(context, request.timeout)?;
     let cwd = match request.cwd {
-        Some(path) if local => Some(context.workspace.folder(&path).map_err(|why| format!("cwd: {why}"))?.1),
-        None if local => Some(context.workspace.path().to_owned()),
+        Some(path) if source == LOCAL => Some(context.workspace.folder(&path).map_err(|why| format!("cwd: {why}"))?.1),
+        None if source == LOCAL => Some(context.workspace.path().to_owned()),
         given => given.map(PathBuf::from),
     };
     let Request { language, text, background, .. } = request;

@@ -62,27 +62,27 @@ impl Tool for LoadSkill {
                 }
                 None => (None, Vec::new()),
             };
-            Ok(ToolOutcome::Done(text(skill, place.as_deref(), &beside)))
+            Ok(ToolOutcome::Done(text(skill, place.as_ref(), &beside)))
         })
     }
 }
 
-/// Returns where the session's tools find the skill's folder.
-async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<String, ToolFault> {
+/// Returns where the session's tools find the skill's folder, or in words that they do not.
+async fn place(context: &ToolContext, skill: &Skill, folder: &Path) -> Result<Result<String, String>, ToolFault> {
     match (&context.sandbox, &context.unbootable) {
         (Some(sandbox), _) => match sandbox.skill_folder(&skill.document.name, folder).await {
-            Ok(place) => Ok(plain(Path::new(&place))),
+            Ok(place) => Ok(Ok(plain(Path::new(&place)))),
             Err(gone @ SandboxError::Lost { .. }) => Err(gone.into()),
             // What the document says is worth something without the files beside it.
-            Err(why) => Ok(format!("(not there: {why})")),
+            Err(why) => Ok(Err(why.to_string())),
         },
-        (None, Some(why)) => Ok(format!("(not there: {why})")),
-        (None, None) => Ok(plain(folder)),
+        (None, Some(why)) => Ok(Err(why.clone())),
+        (None, None) => Ok(Ok(plain(folder))),
     }
 }
 
-fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
-    let (document, path) = (&skill.document, plain(&skill.path));
+fn text(skill: &Skill, place: Option<&Result<String, String>>, beside: &[PathBuf]) -> String {
+    let document = &skill.document;
     let body = document.body.get(..document.body.floor_char_boundary(BYTES)).unwrap_or_default();
     // A body cannot end the frame that it stands in and speak as the tool.
     let mut frame = "skill".to_owned();
@@ -92,10 +92,16 @@ fn text(skill: &Skill, place: Option<&str>, beside: &[PathBuf]) -> String {
     let name = document.name.replace('"', "&quot;");
     let mut parts = vec![format!("<{frame} name=\"{name}\">\n{body}\n</{frame}>")];
     if body.len() < document.body.len() {
-        let whole = place.map_or_else(String::new, |_| format!("; the whole is in {path}"));
+        let name = skill.path.file_name().map(|name| shown(&name.to_string_lossy()));
+        let there = place.is_some_and(Result::is_ok);
+        let whole =
+            name.filter(|_| there).map_or_else(String::new, |name| format!("; the whole is {name} in its folder"));
         parts.push(format!("[{} of {} bytes{whole}]", body.len(), document.body.len()));
     }
-    parts.extend(place.map(|place| format!("Its folder, which relative paths in it mean: {place}")));
+    parts.extend(place.map(|place| match place {
+        Ok(place) => format!("Its folder, which relative paths in it mean: {place}"),
+        Err(why) => format!("Its folder, which relative paths in it mean: (not there: {why})"),
+    }));
     if !beside.is_empty() {
         let more = beside.len().saturating_sub(FILES);
         let names: Vec<String> = beside.iter().take(FILES).map(|file| shown(&file.to_string_lossy())).collect();

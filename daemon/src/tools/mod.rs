@@ -45,7 +45,8 @@ pub struct ToolSpec {
     pub input_schema: Object,
     /// `core`, `booter:KIND`, `skill` …
     pub source: &'static str,
-    /// What the sandbox must be able to do; a tool that needs anything boots the session.
+    /// What the sandbox must be able to do; a tool that needs anything is a booter's, and such a tool has the session
+    /// booted (as does `load_skill` where the computer is a remote one, whose tools need the files of skills).
     pub requires: &'static [Capability],
     /// Changes nothing: may run beside others of its kind.
     pub read_only: bool,
@@ -72,6 +73,8 @@ pub struct ToolContext {
     pub workspace: Arc<Workspace>,
     /// The skills it is offered.
     pub skills: Arc<Offer>,
+    /// The daemon's own files, which never leave this machine.
+    pub private: Arc<crate::sandbox::private::Private>,
     /// The session's computer; present for every tool that requires a capability.
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Why it could not be had, when that was last tried.

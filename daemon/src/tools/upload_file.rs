@@ -1,5 +1,6 @@
 //! `upload_file`: a file of the workspace goes into the session's remote computer.
 
+use std::fs::File;
 use std::path::Path;
 
 use nano_protocol::Object;
@@ -52,11 +53,7 @@ impl Tool for UploadFile {
 }
 
 async fn upload(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Result<ToolOutcome, ToolFault> {
-    // Whatever file tools may reach: nothing beside the workspace leaves this machine.
-    let found = Workspace::open(context.workspace.path(), true)
-        .map_err(|why| why.to_string())
-        .and_then(|workspace| workspace.file(&args.local_path).map_err(|why| why.to_string()));
-    let file = match found {
+    let file = match open(context, &args.local_path) {
         Ok(file) => file,
         Err(why) => return Ok(ToolOutcome::Failed(format!("local_path: {why}"))),
     };
@@ -65,6 +62,22 @@ async fn upload(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Re
         None => base_name(&args.local_path),
     };
     told(sandbox.upload(file, &name), context, |place| format!("uploaded {} to {place}", shown(&args.local_path))).await
+}
+
+/// Opens what may leave this machine: whatever file tools may reach, a file of the workspace that is not the daemon's.
+fn open(context: &ToolContext, path: &str) -> Result<File, String> {
+    let workspace = Workspace::open(context.workspace.path(), true).map_err(|why| why.to_string())?;
+    let file = workspace.file(path).map_err(|why| why.to_string())?;
+    match context.private.holds(&file, workspace.path()) {
+        Ok(false) => Ok(file),
+        Ok(true) => Err(own(path)),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Says that a file is the daemon's.
+pub(super) fn own(path: &str) -> String {
+    format!("`{}` is one of nanod's own files, which stay as they are and where they are", shown(path))
 }
 
 /// Returns the last part of a path.
@@ -79,6 +92,8 @@ pub(super) async fn told<T>(
     done: impl FnOnce(T) -> String,
 ) -> Result<ToolOutcome, ToolFault> {
     let ended = tokio::select! {
+        // What was done is told of, whoever stops it at that moment.
+        biased;
         ended = transfer => ended,
         () = context.cancel.cancelled() => return Ok(ToolOutcome::Stopped("stopped before it ended".into())),
     };

@@ -1,5 +1,6 @@
 //! Making, finding, attaching and giving back.
 
+use std::path::Path;
 use std::time::Duration;
 
 use nanod::booters::Booter;
@@ -124,8 +125,12 @@ async fn a_server_that_goes_away_between_calls_is_told_of() {
 #[test]
 fn what_is_missing_is_said() {
     let check = |config: BoxliteConfig, expected: &str| {
+        let here = config.endpoint.is_none();
         let missing = booter(config).missing().unwrap();
         assert!(missing.contains(expected), "{missing}");
+        // What a guest needs of this machine is told from the beginning, not once all else is there.
+        let able = Path::new("/dev/kvm").exists();
+        assert!(able || missing.contains("/dev/kvm") == here, "{missing}");
     };
     let default = BoxliteConfig::default;
     let command =
@@ -140,4 +145,20 @@ fn what_is_missing_is_said() {
     // What is on another machine cannot be looked at.
     assert_eq!(booter(BoxliteConfig { rootfs_path: Some("/no/such".into()), ..away() }).missing(), None);
     assert_eq!(booter(BoxliteConfig { image: Some("x".into()), ..away() }).missing(), None);
+}
+
+#[test]
+fn the_prompt_promises_nothing_that_only_a_boot_can_tell() {
+    let server = Boxlite::start();
+    for (network, expected) in [
+        (Network::Off, "It has no network."),
+        (Network::On, "It may use the network, as far as there is one."),
+        (Network::Hosts(vec!["a".into(), "b".into()]), "Of the network, as far as there is one, it may use only a, b."),
+    ] {
+        let [prompt] = &booter(with_network(&server, network)).declared("/".as_ref()).prompts[..] else {
+            panic!("one part")
+        };
+        assert!(prompt.text.contains(expected), "{}", prompt.text);
+        assert!(prompt.text.contains("where its image has python3"), "{}", prompt.text);
+    }
 }

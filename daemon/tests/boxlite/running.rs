@@ -123,6 +123,56 @@ async fn a_connection_that_breaks_loses_output_but_not_the_end() {
     assert_eq!(server.running(), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn a_connection_that_breaks_is_opened_anew_and_tells_each_thing_once() {
+    let server = Boxlite::start();
+    let sandbox = booted(&server).await;
+    for frames in [0, 1] {
+        server.fault(Some(Fault::ResetsOnce(frames)));
+        let report = run(sandbox.as_ref(), shell("echo hi; exit 3")).await;
+        assert_eq!((report.ending, report.output.as_str()), (Ending::Exited(3), "hi\n"), "{frames}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_in_the_background_never_stays_alone() {
+    let server = Boxlite::start();
+    let sandbox = booted(&server).await;
+    let report = run(sandbox.as_ref(), Command { background: true, ..shell("sleep 1000") }).await;
+    assert_eq!(report.ending, Ending::Running);
+    let attached = || server.seen().iter().filter(|seen| seen.what.ends_with("/attach")).count();
+    for _ in 0..3 {
+        let before = attached();
+        server.cut();
+        tokio::task::block_in_place(|| {
+            wait::until("another connection", || (attached() > before).then_some(()));
+        });
+    }
+    sandbox.end_task(&task("t1")).await;
+}
+
+#[tokio::test]
+async fn an_end_that_nobody_saw_is_no_signal() {
+    let server = Boxlite::start();
+    let sandbox = booted(&server).await;
+    server.fault(Some(Fault::WaitFails));
+    let error = sandbox.run(shell("echo hi"), &CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(error.contains("it is unknown how the program ended") && error.ends_with("It printed:\nhi\n"), "{error}");
+    let error = sandbox.upload(file(b"x"), "x").await.unwrap_err().to_string();
+    assert!(error.contains("unknown"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_does_not_come() {
+    let server = Boxlite::start();
+    let sandbox = booted(&server).await;
+    File::create(server.folder().join("big")).unwrap().set_len((100 << 20) + 1).unwrap();
+    let into = tempfile::tempfile().unwrap();
+    let error = sandbox.download("big", into.try_clone().unwrap()).await.unwrap_err().to_string();
+    assert!(error.contains("100 MiB is the most"), "{error}");
+    assert_eq!(into.metadata().unwrap().len(), 0);
+}
+
 fn file(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, bytes).unwrap();
@@ -141,7 +191,7 @@ async fn files_go_and_come_whole() {
         ("deep/er/a b'c\".bin", &big),
         ("-rf", b"\0\xff\n"),
         ("one", b"again"),
-        ("piece", &big[..131_072]),
+        ("piece", &big[..188_416]),
         ("line\nbreak", b"\n\n"),
     ] {
         let place = sandbox.upload(file(bytes), path).await.unwrap();

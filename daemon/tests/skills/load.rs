@@ -101,14 +101,19 @@ async fn a_long_body_is_cut_at_a_character() {
         let text = load(&context(&world, world.offer()), "a").await.unwrap();
         let body = text.lines().nth(1).unwrap();
         assert!(body.len() <= 50 * 1024 && body.len() > 50 * 1024 - 3, "{length}: {}", body.len());
-        let note = format!(
-            "[{} of {} bytes; the whole is in {}]",
-            body.len(),
-            length * 2 - 1,
-            world.path("user/a/SKILL.md").display()
-        );
+        let note = format!("[{} of {} bytes; the whole is SKILL.md in its folder]", body.len(), length * 2 - 1);
         assert_eq!(text.contains(&note), cut, "{length}");
     }
+}
+
+#[tokio::test]
+async fn where_the_computer_is_not_there_no_place_of_this_machine_is_named() {
+    let world = World::new();
+    world.write("user/a/SKILL.md", text("a", "About it.", &"x".repeat(100_000)));
+    let unbootable = Some("no server".into());
+    let text = load(&ToolContext { unbootable, ..context(&world, world.offer()) }, "a").await.unwrap();
+    assert!(text.contains("[51200 of 100000 bytes]") && text.contains("(not there: no server)"), "{text}");
+    assert!(!text.contains(&world.path("user").display().to_string()));
 }
 
 #[tokio::test]

@@ -145,6 +145,20 @@ fn always_load_counts_where_it_is_trusted() {
 }
 
 #[test]
+fn a_place_of_this_machine_is_named_to_tools_of_this_machine_alone() {
+    let world = World::new();
+    world.write("user/a/SKILL.md", with("a", ALWAYS, "Always here."));
+    world.write("user/flat.md", with("flat", ALWAYS, "No folder."));
+    let here = offer(&world, false).prompts();
+    let folder = world.path("user/a").display().to_string();
+    assert!(here[0].text.ends_with(&format!("\n\n(This skill's folder: {folder})")), "{}", here[0].text);
+    let away = offer(&world, false).away().prompts();
+    assert!(away[0].text.starts_with("## a\n\nAlways here.\n\n(load_skill brings"), "{}", away[0].text);
+    assert!(!away.iter().any(|part| part.text.contains(&folder)));
+    assert_eq!((&away[1].text, here[1].text.as_str()), (&here[1].text, "## flat\n\nNo folder."));
+}
+
+#[test]
 fn bodies_that_do_not_fit_stand_in_the_catalogue() {
     let world = World::new();
     for (name, length) in [("a", 20_000), ("b", 20_000), ("c", 10_000), ("d", 900_000), ("e", 10)] {

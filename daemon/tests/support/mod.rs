@@ -51,6 +51,7 @@ impl Fixture {
             call: "call_1".into(),
             workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
             skills: Arc::default(),
+            private: Arc::default(),
             sandbox,
             unbootable: None,
             exec_timeout: Duration::from_mins(1),

@@ -4,6 +4,7 @@ use std::io::{Read, Result, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use rustix::process::Signal;
@@ -20,6 +21,7 @@ pub struct Execution {
     stdin: Mutex<Option<ChildStdin>>,
     told: Mutex<Told>,
     changed: Condvar,
+    claimed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -55,8 +57,9 @@ impl Execution {
             open.write_all(text.as_bytes()).ok();
         }
         let pid = child.id().cast_signed();
-        let (told, changed) = Default::default();
-        let this = Arc::new(Self { of_box: of_box.to_owned(), pid, stdin: Mutex::new(stdin), told, changed });
+        let (told, changed, claimed) = Default::default();
+        let stdin = Mutex::new(stdin);
+        let this = Arc::new(Self { of_box: of_box.to_owned(), pid, stdin, told, changed, claimed });
         let watched = Arc::clone(&this);
         std::thread::spawn(move || watched.watch(child, &root));
         Ok(this)
@@ -102,6 +105,16 @@ impl Execution {
     /// Returns how it ended, once it has.
     pub fn exit(&self) -> Option<i32> {
         self.told().exit
+    }
+
+    /// Takes the one place of who sees its output, if it is free.
+    pub fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Gives that place free.
+    pub fn release(&self) {
+        self.claimed.store(false, Ordering::SeqCst);
     }
 
     /// Gives it input; none: that was all.

@@ -30,6 +30,10 @@ pub enum Fault {
     Says(String),
     /// A connection that shows output is reset after so many frames.
     Resets(usize),
+    /// The same, the first time.
+    ResetsOnce(usize),
+    /// Programs end, and their end cannot be waited for.
+    WaitFails,
     /// A connection that shows output cannot be opened.
     NoAttach,
     /// A box is made, but the connection is cut before the reply.
@@ -187,6 +191,9 @@ fn of_execution(
     match (request.method.as_str(), rest) {
         ("GET", []) => {
             let status = match execution.exit() {
+                Some(_) if shared.lock().fault == Some(Fault::WaitFails) => {
+                    json!({"execution_id": id, "status": "completed", "exit_code": -1})
+                }
                 Some(code) => json!({"execution_id": id, "status": "completed", "exit_code": code}),
                 None => json!({"execution_id": id, "status": "running"}),
             };
@@ -206,23 +213,36 @@ fn of_execution(
             reply(&stream, 204, None, "")
         }
         ("GET", ["attach"]) => {
-            let fault = shared.lock().fault.clone();
-            match (request.header("sec-websocket-key"), fault) {
-                (_, Some(Fault::NoAttach)) => refuse(&stream, 409, "invalid_state", "another client is attached"),
-                (Some(key), Some(Fault::Resets(after))) => attach(stream, key, execution, Some(after)),
-                (Some(key), _) => attach(stream, key, execution, None),
-                (None, _) => refuse(&stream, 400, "invalid_argument", "no WebSocket"),
+            let mut state = shared.lock();
+            let fault = state.fault.clone();
+            if matches!(fault, Some(Fault::ResetsOnce(_))) {
+                state.fault = None;
+            }
+            let refuses = fault == Some(Fault::NoAttach);
+            state.attached.push(stream.try_clone()?);
+            drop(state);
+            match request.header("sec-websocket-key") {
+                _ if refuses || !execution.claim() => {
+                    refuse(&stream, 409, "invalid_state", "another client is attached")
+                }
+                Some(key) => attach(stream, key, execution, fault.as_ref()),
+                None => refuse(&stream, 400, "invalid_argument", "no WebSocket"),
             }
         }
         _ => reply(&stream, 404, None, ""),
     }
 }
 
-fn attach(stream: TcpStream, key: &str, execution: &Arc<Execution>, resets: Option<usize>) -> Result<()> {
+fn attach(stream: TcpStream, key: &str, execution: &Arc<Execution>, fault: Option<&Fault>) -> Result<()> {
+    let resets = match fault {
+        Some(Fault::Resets(after) | Fault::ResetsOnce(after)) => Some(*after),
+        _ => None,
+    };
     let raw = stream.try_clone()?;
     let (mut reading, mut writing) = upgrade(stream, key)?;
     let fed = Arc::clone(execution);
     std::thread::spawn(move || {
+        // Until the caller has gone, or was sent away.
         while let Ok(message) = reading.read() {
             match message {
                 Message::Binary(bytes) => fed.input(Some(&bytes)),
@@ -230,10 +250,12 @@ fn attach(stream: TcpStream, key: &str, execution: &Arc<Execution>, resets: Opti
                 _ => {}
             }
         }
+        fed.release();
     });
     let mut seen = 0;
     while let Some(next) = execution.next(seen) {
         if resets.is_some_and(|after| seen >= after) {
+            execution.release();
             // A close without a linger is a reset.
             set_socket_linger(&raw, Some(Duration::ZERO))?;
             return raw.shutdown(Shutdown::Both);
@@ -241,6 +263,7 @@ fn attach(stream: TcpStream, key: &str, execution: &Arc<Execution>, resets: Opti
         let sent = match next {
             Next::Frame(frame) => writing.send(Message::Binary(frame.into())),
             Next::Exit(code) => {
+                let code = if fault == Some(&Fault::WaitFails) { -1 } else { code };
                 let exit = json!({"type": "exit", "exit_code": code}).to_string();
                 writing.send(Message::Text(exit.into())).and_then(|()| writing.close(None)).ok();
                 writing.flush().ok();

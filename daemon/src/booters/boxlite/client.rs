@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::KIND;
+use crate::booters::is_id;
 use crate::config::{BoxliteConfig, Network, Secret};
 use crate::http::call::{Call, Load, Method, Reply};
 use crate::http::socket::{Opened, Socket, open};
@@ -276,11 +277,6 @@ fn execution_path(id: &str, execution: &str) -> String {
 
 fn checked(found: BoxInfo) -> Result<BoxInfo, Fault> {
     if is_id(&found.box_id) { Ok(found) } else { Err(unreadable("a box's id is not one")) }
-}
-
-/// Tells whether `id` can stand in a path as it is.
-pub fn is_id(id: &str) -> bool {
-    (1..=128).contains(&id.len()) && id.bytes().all(|one| one.is_ascii_alphanumeric() || matches!(one, b'-' | b'_'))
 }
 
 fn unreadable(why: &str) -> Fault {

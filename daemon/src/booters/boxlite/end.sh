@@ -1,10 +1,4 @@
 # Ends everything that carries the mark: TERM, two seconds, KILL.
-kin() {
-    for found in $(grep -lF "$1" /proc/[0-9]*/environ); do
-        found=${found#/proc/}
-        echo "${found%/environ}"
-    done
-}
 exec 2>/dev/null
 kill -TERM $(kin "$1")
 for _ in 1 2 3 4 5 6 7 8 9 10; do

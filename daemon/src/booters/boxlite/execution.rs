@@ -1,4 +1,6 @@
 //! One execution in a box: what it prints, how it ends, and that it ends.
+//!
+//! Once it was started, nothing that goes wrong means that it was not: errors say that nobody knows how far it got.
 
 use std::time::Duration;
 
@@ -16,7 +18,18 @@ const KILLED: Duration = Duration::from_secs(1);
 /// How often a lost connection's execution is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a connection may be silent before somebody looks: servers show signs of life more often.
-const SILENT: Duration = Duration::from_mins(1);
+const SILENT: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_mins(1) };
+/// How often in a row a lost connection is opened anew; a server may take a while to see that the old one is dead, and
+/// ends after some minutes what nobody is connected to.
+const TRIES: u32 = 20;
+/// The same for an execution that has ended, whose output is still told for a while.
+const TRIES_AFTER_END: u32 = 2;
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How much of each stream a server keeps, from its end, and tells again to who connects anew.
+const KEPT: usize = 256 << 10;
+/// What a server says of an execution whose end it failed to wait for.
+const UNKNOWN_END: i32 = -1;
 
 /// A started execution.
 #[derive(Debug)]
@@ -27,6 +40,11 @@ pub struct Execution {
     sending: Option<Sending>,
     receiving: Option<Receiving>,
     broken: Option<String>,
+    tries: u32,
+    /// How many bytes of each stream were taken.
+    taken: [usize; 2],
+    /// How many are told again.
+    again: [usize; 2],
 }
 
 /// What an execution tells.
@@ -51,36 +69,46 @@ impl Execution {
     /// Starts a program; `within` is for a box that has to be started first.
     pub async fn start(api: &Api, of_box: &str, program: &Exec, within: Duration) -> Result<Self, SandboxError> {
         let id = api.exec(of_box, program, within).await.map_err(Fault::of_box)?;
-        let (sending, receiving, broken) = match api.attach(of_box, &id).await {
-            Ok(Socket { sending, receiving }) => (Some(sending), Some(receiving), None),
-            Err(why) => (None, None, Some(why.to_string())),
-        };
-        Ok(Self { api: api.clone(), of_box: of_box.to_owned(), id, sending, receiving, broken })
+        let (api, of_box) = (api.clone(), of_box.to_owned());
+        let (sending, receiving, broken) = (None, None, None);
+        let mut this = Self { api, of_box, id, sending, receiving, broken, tries: 0, taken: [0; 2], again: [0; 2] };
+        this.attach().await;
+        Ok(this)
     }
 
     /// Returns why not all it printed may have come.
     pub fn broken(&self) -> Option<&str> {
-        self.broken.as_deref()
+        let whole = self.receiving.is_some() && self.taken.iter().all(|&count| count <= KEPT);
+        self.broken.as_deref().filter(|_| !whole)
     }
 
     /// Waits for what it tells next. Loses nothing when dropped.
     pub async fn next(&mut self) -> Result<Event, SandboxError> {
         loop {
-            let Some(receiving) = &mut self.receiving else { return self.watch().await };
+            let Some(receiving) = &mut self.receiving else {
+                match self.reattach().await? {
+                    Some(code) => return exited(code),
+                    None => continue,
+                }
+            };
             match timeout(SILENT, receiving.next()).await {
-                Ok(Ok(Some(Frame::Binary(bytes)))) => match bytes.split_first() {
-                    Some((1, rest)) => return Ok(Event::Out(rest.to_vec())),
-                    Some((2, rest)) => return Ok(Event::Err(rest.to_vec())),
-                    _ => {}
-                },
+                Ok(Ok(Some(Frame::Binary(bytes)))) => {
+                    if let Some(event) = self.take(&bytes) {
+                        return Ok(event);
+                    }
+                }
                 Ok(Ok(Some(Frame::Text(text)))) => {
                     if let Some(code) = exit(&text) {
-                        return Ok(Event::Exited(code));
+                        return exited(code);
                     }
                 }
                 Ok(Ok(None)) => self.lost("the connection closed early".into()),
                 Ok(Err(why)) => self.lost(why.to_string()),
-                Err(_) => self.look().await?,
+                Err(_) => match self.look().await {
+                    Ok(None) => {}
+                    Ok(Some(_)) => self.lost("the connection fell silent".into()),
+                    Err(why) => return Err(unknown(&why)),
+                },
             }
         }
     }
@@ -112,38 +140,78 @@ impl Execution {
         self.sending.take()
     }
 
+    /// Takes what was printed, if it was not told before.
+    fn take(&mut self, frame: &[u8]) -> Option<Event> {
+        let (make, at): (fn(Vec<u8>) -> Event, _) = match frame.first()? {
+            1 => (Event::Out, 0),
+            2 => (Event::Err, 1),
+            _ => return None,
+        };
+        let bytes = &frame[1..];
+        let old = bytes.len().min(self.again[at]);
+        self.again[at] -= old;
+        if old == bytes.len() {
+            return None;
+        }
+        self.taken[at] += bytes.len() - old;
+        self.tries = 0;
+        Some(make(bytes[old..].to_vec()))
+    }
+
     fn lost(&mut self, why: String) {
-        self.receiving = None;
+        // Both halves keep a connection open, and there can be only one.
+        (self.sending, self.receiving) = (None, None);
         self.broken = Some(why);
     }
 
-    async fn look(&mut self) -> Result<(), SandboxError> {
-        let status = self.api.status(&self.of_box, &self.id).await.map_err(Fault::of_box)?;
-        if status.exit_code.is_some() {
-            self.lost("the connection fell silent".into());
+    async fn attach(&mut self) {
+        match self.api.attach(&self.of_box, &self.id).await {
+            Ok(Socket { sending, receiving }) => {
+                (self.sending, self.receiving) = (Some(sending), Some(receiving));
+                self.again = self.taken;
+            }
+            Err(why) => self.lost(why.to_string()),
         }
-        Ok(())
     }
 
-    async fn watch(&self) -> Result<Event, SandboxError> {
-        loop {
-            let status = match self.api.status(&self.of_box, &self.id).await {
-                Ok(status) => status,
-                Err(why) => {
-                    let words = format!("the connection broke, and nobody knows how the program ended: {why}");
-                    return Err(SandboxError::Failed(words));
-                }
-            };
-            match status.exit_code {
-                Some(code) => return Ok(Event::Exited(code)),
-                None if status.status != "running" => {
-                    let words = format!("the program is {}, and nobody knows how it ended", status.status);
-                    return Err(SandboxError::Failed(words));
-                }
-                None => sleep(LOOK).await,
-            }
+    /// Opens a lost connection anew, or returns how the execution ended where that does not help.
+    async fn reattach(&mut self) -> Result<Option<i32>, SandboxError> {
+        let ended = match self.look().await {
+            Err(Fault::Broken(_)) if self.tries < TRIES => None,
+            looked => looked.map_err(|why| unknown(&why))?,
+        };
+        if ended.is_some() && self.tries >= TRIES_AFTER_END {
+            return Ok(ended);
+        }
+        if self.tries > 0 {
+            sleep((LOOK * self.tries).min(LONGEST_PAUSE)).await;
+        }
+        if self.tries < TRIES {
+            self.tries += 1;
+            self.attach().await;
+        }
+        Ok(None)
+    }
+
+    /// Returns how it ended, if it has.
+    async fn look(&self) -> Result<Option<i32>, Fault> {
+        let status = self.api.status(&self.of_box, &self.id).await?;
+        match status.exit_code {
+            None if status.status != "running" => Err(Fault::Missing(format!("the program is {}", status.status))),
+            code => Ok(code),
         }
     }
+}
+
+fn unknown(why: &Fault) -> SandboxError {
+    SandboxError::Failed(format!("it is unknown how far the program got, and how it ended: {why}"))
+}
+
+fn exited(code: i32) -> Result<Event, SandboxError> {
+    if code != UNKNOWN_END {
+        return Ok(Event::Exited(code));
+    }
+    Err(SandboxError::Failed("it is unknown how the program ended: BoxLite could not wait for it".into()))
 }
 
 fn exit(text: &str) -> Option<i32> {
@@ -178,6 +246,40 @@ pub async fn gather(execution: &mut Execution, most: usize) -> Result<(i32, Vec<
         }
         if out.len() + err.len() > most {
             return Err(SandboxError::Failed("the sandbox printed more than it should".into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::Duration;
+
+    use nano_tests::boxlite::Boxlite;
+
+    use super::super::client::Api;
+    use super::super::sandbox::script;
+    use super::Execution;
+    use crate::config::BoxliteConfig;
+    use crate::sandbox::SandboxError;
+
+    #[tokio::test]
+    async fn what_was_started_and_vanished_was_started_all_the_same() {
+        for cut in [false, true] {
+            let server = Boxlite::start();
+            let api = Api { base: server.url(), key: None };
+            let made = api.create("b", &BoxliteConfig::default()).await.unwrap();
+            let within = Duration::from_mins(1);
+            let mut execution =
+                Execution::start(&api, &made.box_id, &script("exec sleep 1000", &[]), within).await.unwrap();
+            server.forget();
+            if cut {
+                server.cut();
+            }
+            let error = execution.next().await.unwrap_err();
+            let expected = "it is unknown how far the program got";
+            assert!(matches!(&error, SandboxError::Failed(why) if why.contains(expected)), "{cut}: {error:?}");
         }
     }
 }

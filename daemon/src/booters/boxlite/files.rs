@@ -17,8 +17,10 @@ const PUT: &str = include_str!("put.sh");
 const GET: &str = include_str!("get.sh");
 /// How much goes into one frame.
 const CHUNK: usize = 64 << 10;
-/// What `get.sh` prints of one piece: below the 256 KiB that a server keeps for whoever comes late.
-const PIECE: usize = 128 << 10;
+/// What `get.sh` sends at once: in base64 it is below the 256 KiB that a server keeps for whoever comes late.
+const PIECE: u64 = 184 << 10;
+/// The largest file that comes out, in MiB.
+const MOST_MIB: u64 = 100;
 /// The most that scripts print.
 const MOST: usize = 512 << 10;
 /// How long an upload may take at most.
@@ -52,21 +54,23 @@ pub async fn put(api: &Api, id: &str, file: File, path: &str, cold: Duration) ->
 /// Sends the file and reads what the program says at the same time: it may give up before all has come.
 async fn feed(execution: &mut Execution, file: File, sent: &mut u64) -> Result<(i32, Vec<u8>, Vec<u8>), SandboxError> {
     let lost = |why: String| SandboxError::Failed(format!("the connection to the sandbox broke: {why}"));
-    let Some(mut sending) = execution.take_sending() else {
+    let Some(sending) = execution.take_sending() else {
         return Err(lost(execution.broken().unwrap_or_default().to_owned()));
     };
-    let mut fed = std::pin::pin!(send(&mut sending, file));
+    let mut fed = std::pin::pin!(send(sending, file, sent));
     let mut read = std::pin::pin!(gather(execution, MOST));
     tokio::select! {
-        count = &mut fed => *sent = count?,
+        // What was sent is known before it is told that it came.
+        biased;
+        fed = &mut fed => fed?,
         ended = &mut read => return ended,
     }
     read.await
 }
 
-async fn send(sending: &mut Sending, mut file: File) -> Result<u64, SandboxError> {
+/// Sends the file and the end of it, and counts in `sent` how much that was.
+async fn send(mut sending: Sending, mut file: File, sent: &mut u64) -> Result<(), SandboxError> {
     let lost = |why| SandboxError::Failed(format!("the connection to the sandbox broke: {why}"));
-    let mut sent = 0;
     loop {
         let (read, back) = tokio::task::spawn_blocking(move || (chunk(&mut file), file))
             .await
@@ -75,9 +79,9 @@ async fn send(sending: &mut Sending, mut file: File) -> Result<u64, SandboxError
         let bytes = read.map_err(|why| SandboxError::Failed(format!("the file cannot be read: {why}")))?;
         if bytes.is_empty() {
             sending.text(END_OF_INPUT.into()).await.map_err(lost)?;
-            return Ok(sent);
+            return Ok(());
         }
-        sent += bytes.len() as u64;
+        *sent += bytes.len() as u64;
         sending.binary(bytes).await.map_err(lost)?;
     }
 }
@@ -95,33 +99,39 @@ async fn given_up(mut execution: Execution, why: SandboxError) -> SandboxError {
 
 /// Reads a file of the box into one of the host; returns how many bytes it has.
 pub async fn get(api: &Api, id: &str, path: &str, mut into: File, cold: Duration) -> Result<u64, SandboxError> {
-    let text = ask(api, id, &[path], cold).await?;
-    let size: u64 = String::from_utf8_lossy(&text).trim().parse().map_err(|_| unreadable(path))?;
-    let pieces = size.div_ceil(PIECE as u64);
-    let mut came = 0;
-    for at in 0..pieces {
-        let text = ask(api, id, &[path, &at.to_string()], cold).await?;
-        let text: Vec<u8> = text.into_iter().filter(|one| !one.is_ascii_whitespace()).collect();
-        let bytes = BASE64.decode(&text).map_err(|_| unreadable(path))?;
-        if bytes.len() as u64 != (size - came).min(PIECE as u64) {
-            break;
+    let (mut at, mut came, mut first) = (0_u64, 0, None);
+    loop {
+        let (size, bytes) = ask(api, id, [path, &at.to_string()], cold).await?;
+        if size > MOST_MIB << 20 {
+            let words = format!("`{path}` has {size} bytes; {MOST_MIB} MiB is the most: split or compress it");
+            return Err(SandboxError::Failed(words));
+        }
+        let before = *first.get_or_insert(size);
+        if size != before || bytes.len() as u64 != (size - came).min(PIECE) {
+            let words = format!("{path} did not come whole: it had {before} bytes and changed meanwhile");
+            return Err(SandboxError::Failed(words));
         }
         into.write_all(&bytes).map_err(|why| SandboxError::Failed(format!("it cannot be kept here: {why}")))?;
-        came += bytes.len() as u64;
+        (at, came) = (at + 1, came + bytes.len() as u64);
+        if came == size {
+            return Ok(size);
+        }
     }
-    if came == size {
-        return Ok(size);
-    }
-    Err(SandboxError::Failed(format!("{path} did not come whole: it had {size} bytes and changed meanwhile")))
 }
 
-async fn ask(api: &Api, id: &str, args: &[&str], cold: Duration) -> Result<Vec<u8>, SandboxError> {
-    let (code, out, err) = collect(api, id, &script(GET, args), cold, MOST).await?;
-    if code == 0 { Ok(out) } else { Err(SandboxError::Failed(words(&err))) }
-}
-
-fn unreadable(path: &str) -> SandboxError {
-    SandboxError::Failed(format!("the sandbox did not send {path} as it should"))
+/// Asks for a file's size and the piece of it at a place.
+async fn ask(api: &Api, id: &str, args: [&str; 2], cold: Duration) -> Result<(u64, Vec<u8>), SandboxError> {
+    let (code, out, err) = collect(api, id, &script(GET, &args), cold, MOST).await?;
+    if code != 0 {
+        return Err(SandboxError::Failed(words(&err)));
+    }
+    let told = || {
+        let text = String::from_utf8(out).ok()?;
+        let (size, piece) = text.trim_start().split_once('\n')?;
+        let piece: Vec<u8> = piece.bytes().filter(|one| !one.is_ascii_whitespace()).collect();
+        Some((size.trim().parse().ok()?, BASE64.decode(&piece).ok()?))
+    };
+    told().ok_or_else(|| SandboxError::Failed(format!("the sandbox did not send {} as it should", args[0])))
 }
 
 /// Returns what a script complained of.

@@ -1,6 +1,7 @@
 //! What a program in a box printed, as far as it is told: `run.sh` has left out what is too much already.
 
 use super::execution::Event;
+use crate::sandbox::SandboxError;
 use crate::sandbox::output::readable;
 
 /// The most that is kept of a server whose box does not leave out anything.
@@ -60,6 +61,16 @@ impl Heard {
             note(format!("[the output may be incomplete: {why}]\n"));
         }
         text
+    }
+
+    /// Adds what was printed to the words of an error.
+    pub fn with(&self, why: SandboxError) -> SandboxError {
+        match why {
+            SandboxError::Failed(why) if !self.text.is_empty() => {
+                SandboxError::Failed(format!("{why}\nIt printed:\n{}", self.render(None)))
+            }
+            other => other,
+        }
     }
 
     fn left(&self, bytes: &[u8]) -> Option<usize> {

@@ -8,6 +8,7 @@ mod host;
 mod sandbox;
 mod serve;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use sha2::{Digest, Sha256};
 use self::client::{Api, BoxInfo, Fault};
 use self::sandbox::BoxSandbox;
 use self::serve::Server;
-use super::{BootRequest, Booter, Declared};
+use super::{BootRequest, Booter, Declared, is_id};
 use crate::config::{BoxliteConfig, Network};
 use crate::http::is_local;
 use crate::sandbox::service::first_line;
@@ -113,7 +114,7 @@ impl BoxliteBooter {
 
     async fn attach(&self, handle: &str) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let lost = |why: String| SandboxError::Lost { kind: KIND, why };
-        if !client::is_id(handle) {
+        if !is_id(handle) {
             return Err(lost("it was never made".into()));
         }
         let api = self.server.api().await?;
@@ -125,8 +126,12 @@ impl BoxliteBooter {
         if found.status != "running" {
             self.start(&api, handle).await?;
         }
-        let (network, cold) = (self.config.network != Network::Off, self.config.start_timeout + SLACK);
-        match BoxSandbox::join(self.server.clone(), handle, network, cold).await {
+        let mut sure = BTreeSet::from([Capability::Shell, Capability::Filesystem]);
+        if self.config.network != Network::Off {
+            sure.insert(Capability::Network);
+        }
+        let cold = self.config.start_timeout + SLACK;
+        match BoxSandbox::join(self.server.clone(), handle, sure, cold).await {
             Ok(sandbox) => Ok(Arc::new(sandbox)),
             Err(why @ SandboxError::Lost { .. }) => Err(why),
             Err(why) => Err(self.boot_error(format!("the box started, but a program in it did not: {why}"))),
@@ -150,7 +155,7 @@ impl BoxliteBooter {
     async fn give_back(&self, request: &BootRequest, handle: Option<&str>) -> Result<(), SandboxError> {
         let failed = |why: Fault| SandboxError::Failed(format!("the box was not deleted: {why}"));
         let api = self.server.api().await?;
-        let id = match handle.filter(|handle| client::is_id(handle)) {
+        let id = match handle.filter(|handle| is_id(handle)) {
             Some(handle) => handle.to_owned(),
             None => match api.find(&name(&request.key)).await.map_err(failed)? {
                 Some(found) => found.box_id,
@@ -160,15 +165,15 @@ impl BoxliteBooter {
         api.delete(&id).await.map_err(failed)
     }
 
-    fn version(&self) -> Option<&str> {
+    fn version(&self) -> &str {
         let ask = || first_line(&self.server.program()?, "--version", self.server.env(), VERSION);
-        self.version.get_or_init(ask).as_deref()
+        self.version.get_or_init(ask).as_deref().unwrap_or("a program that does not say its version")
     }
 }
 
 /// Returns the name of the box of this key, which may be any text.
 fn name(key: &str) -> String {
-    if client::is_id(key) && key.len() <= NAME {
+    if is_id(key) && key.len() <= NAME {
         return format!("nano-{key}");
     }
     format!("nano-{}", HEXLOWER.encode(&Sha256::digest(key.as_bytes())[..16]))
@@ -186,14 +191,16 @@ impl Booter for BoxliteBooter {
     fn declared(&self, _workspace: &Path) -> Declared {
         let network = match &self.config.network {
             Network::Off => "It has no network.".into(),
-            Network::On => "It reaches the network.".into(),
-            Network::Hosts(hosts) => format!("Of the network it reaches only {}.", hosts.join(", ")),
+            Network::On => "It may use the network, as far as there is one.".into(),
+            Network::Hosts(hosts) => {
+                format!("Of the network, as far as there is one, it may use only {}.", hosts.join(", "))
+            }
         };
         let text = format!(
             "Your commands run in a sandbox: a small virtual machine of your own, with its own files. {network} It does \
              not see the files of the host: upload_file copies one from the workspace on the host into the sandbox, \
-             download_file copies one from the sandbox to the workspace. Each python call is a fresh interpreter, and \
-             each command a shell of its own without input; files stay from call to call."
+             download_file copies one from the sandbox to the workspace. Each command is a shell of its own without \
+             input, each Python program (where its image has python3) a fresh interpreter; files stay from call to call."
         );
         let prompt = Prompt { name: "sandbox".into(), source: "booter:boxlite".into(), text };
         let capabilities = [Capability::Shell, Capability::Python, Capability::Filesystem, Capability::Network];
@@ -209,17 +216,20 @@ impl Booter for BoxliteBooter {
     }
 
     fn missing(&self) -> Option<String> {
-        let starts = self.config.endpoint.is_none();
-        self.unset().or_else(|| self.obstacle().filter(|_| starts))
+        // An address of this machine may lead to another one.
+        let obstacle = || self.obstacle().filter(|_| self.config.endpoint.is_none());
+        match (self.unset(), obstacle()) {
+            (Some(unset), Some(obstacle)) => Some(format!("{unset}; {obstacle}")),
+            (None, Some(obstacle)) => Some(format!("{obstacle} (the program is there: {})", self.version())),
+            (unset, None) => unset,
+        }
     }
 
     fn note(&self) -> Option<String> {
         if self.config.endpoint.is_some() {
-            // An address of this machine may lead to another one.
             return self.obstacle().map(|obstacle| format!("{obstacle}, unless the endpoint leads to another machine"));
         }
-        let version = self.version().unwrap_or("a program that does not say its version");
-        Some(format!("`boxlite serve` is started when it is first needed ({version})"))
+        Some(format!("`boxlite serve` is started when it is first needed ({})", self.version()))
     }
 
     fn is_remote(&self) -> bool {

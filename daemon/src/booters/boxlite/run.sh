@@ -21,19 +21,13 @@ else
     set -- /bin/sh -c "$text"
 fi
 
-kin() {
-    for found in $(grep -lF "NANO_RUN=$out" /proc/[0-9]*/environ); do
-        found=${found#/proc/}
-        echo "${found%/environ}"
-    done
-}
 end() {
-    kill -TERM $program $(kin)
+    kill -TERM $program $(kin "NANO_RUN=$out")
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ "$(kin)" ] || break
+        [ "$(kin "NANO_RUN=$out")" ] || break
         sleep 0.2 || sleep 1
     done
-    kill -KILL $program $(kin)
+    kill -KILL $program $(kin "NANO_RUN=$out")
 }
 
 mkfifo "$out.in" || exec "$@" </dev/null 2>&1
@@ -56,7 +50,7 @@ do :; done
 trap - TERM HUP
 
 rm -f "$out.in"
-set -- $(kin)
+set -- $(kin "NANO_RUN=$out")
 # Who was left running may print on for ever; where nobody was, the pipe ends once all of it was read.
 [ $# -gt 0 ] && tries=8 || tries=100
 while kill -0 $reader && [ $((tries -= 1)) -ge 0 ]; do

@@ -25,8 +25,8 @@ use crate::booters::skill_files::SkillFiles;
 use crate::sandbox::output::readable;
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 
-const RUN: &str = include_str!("run.sh");
-const END: &str = include_str!("end.sh");
+const RUN: &str = concat!(include_str!("kin.sh"), include_str!("run.sh"));
+const END: &str = concat!(include_str!("kin.sh"), include_str!("end.sh"));
 /// A longer text does not fit into an argument and goes by standard input.
 const ARGUMENT_MAX: usize = 100_000;
 /// How long after its time the server ends a program by itself, should the daemon be gone.
@@ -60,18 +60,19 @@ pub fn script(text: &str, args: &[&str]) -> Exec {
 }
 
 impl BoxSandbox {
-    /// Takes up a box that runs, and finds out what it can do.
-    pub async fn join(server: Arc<Server>, id: &str, network: bool, cold: Duration) -> Result<Self, SandboxError> {
+    /// Takes up a box that runs, and finds out what it can do beside what is `sure`.
+    pub async fn join(
+        server: Arc<Server>,
+        id: &str,
+        mut sure: BTreeSet<Capability>,
+        cold: Duration,
+    ) -> Result<Self, SandboxError> {
         let api = server.api().await?;
-        let mut found = BTreeSet::from([Capability::Shell, Capability::Filesystem]);
         let (code, _, _) = collect(&api, id, &script("python3 -c 0", &[]), cold, SHORT).await?;
         if code == 0 {
-            found.insert(Capability::Python);
+            sure.insert(Capability::Python);
         }
-        if network {
-            found.insert(Capability::Network);
-        }
-        let capabilities = Capabilities::Known(found);
+        let capabilities = Capabilities::Known(sure);
         Ok(Self {
             server,
             id: id.to_owned(),
@@ -97,7 +98,7 @@ impl BoxSandbox {
         // What may have been started all the same ends with the task.
         let Some(started) = started else { return Ok(report(Ending::Cancelled, &heard, None)) };
         let mut execution = started?;
-        let ending = ending(&mut execution, &mut heard, &command, cancel).await?;
+        let ending = ending(&mut execution, &mut heard, &command, cancel).await.map_err(|why| heard.with(why))?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
             execution.end(|event| heard.hear(event)).await;
         }

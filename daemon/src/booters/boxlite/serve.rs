@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::KIND;
 use super::client::{Api, Fault};
+use crate::booters::program::{on_path, runs};
 use crate::config::{BoxliteConfig, Secret};
 use crate::sandbox::SandboxError;
 use crate::sandbox::service::{Program, Service};
@@ -65,8 +66,7 @@ impl Server {
         if command.contains('/') {
             return Some(PathBuf::from(command)).filter(|file| runs(file));
         }
-        let folders = self.config.path.split(':').map(Path::new);
-        folders.map(|folder| folder.join(command)).find(|file| file.is_absolute() && runs(file))
+        on_path(command, &self.config.path)
     }
 
     /// Returns what the program may see of the environment.
@@ -128,8 +128,10 @@ async fn answers(api: &Api, service: &Service) -> Result<(), String> {
     let deadline = Instant::now() + UP;
     loop {
         let asked = tokio::select! {
-            asked = api.serves() => asked,
+            // Who answers on the port of one that ended is somebody else.
+            biased;
             () = service.ended().cancelled() => return Err(format!("ended at once: {}", service.last_words())),
+            asked = api.serves() => asked,
         };
         match asked {
             Ok(()) => return Ok(()),
@@ -140,10 +142,6 @@ async fn answers(api: &Api, service: &Service) -> Result<(), String> {
             Err(Fault::Broken(_)) => sleep(ASK).await,
         }
     }
-}
-
-fn runs(file: &Path) -> bool {
-    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 fn free_port() -> std::io::Result<u16> {

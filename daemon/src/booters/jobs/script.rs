@@ -8,15 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::sandbox::output::{HEAD, Output, TAIL};
+pub use crate::sandbox::service::quoted;
 
 /// How many bytes of a text go into one command line, of which Linux takes 128 KiB: quoting makes at most four of one.
 const PIECE: usize = 24 * 1024;
 const SCRIPT: &str = include_str!("job.sh");
-
-/// Returns `text` as one word of a shell.
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
 
 /// Cuts a text into pieces, one or more, that each fit into a command line.
 pub fn pieces(text: &str) -> Vec<&str> {

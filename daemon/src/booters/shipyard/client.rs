@@ -143,8 +143,7 @@ fn problem(problem: &Value) -> String {
 
 /// Returns an id as the server gave it if it may stand in a path.
 pub fn id(text: &str) -> Option<&str> {
-    let plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
-    ((1..=128).contains(&text.len()) && text.chars().all(plain)).then_some(text)
+    crate::booters::is_id(text).then_some(text)
 }
 
 /// Says what a request came to that got no whole reply.

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::KIND;
-use super::bay::{Ask, Bay, RECORDS, step};
+use super::bay::{Ask, Bay, RECORDS};
 use super::fault::{Fault, one_line};
 use super::state::{self, Status};
+use crate::booters::is_id;
 use crate::config::NeoConfig;
 use crate::http::call::Method;
 use crate::sandbox::SandboxError;
@@ -78,10 +79,6 @@ async fn refused(bay: &Bay, config: &NeoConfig, fault: Fault) -> SandboxError {
 fn id(made: &Value) -> Result<String, Fault> {
     let id = made.get("id").and_then(Value::as_str).filter(|id| is_id(id));
     id.map(str::to_owned).ok_or_else(|| Fault::plain("the server made a sandbox and did not say which"))
-}
-
-fn is_id(text: &str) -> bool {
-    step(text).is_ok_and(|step| step == text)
 }
 
 /// Returns the profile to use, and behind it those that may have been used before.
