@@ -116,6 +116,8 @@ async fn python_tells_what_it_printed_and_why_it_failed() {
     let report = run(boot(&server).await.as_ref(), program("x", 600)).await.unwrap();
     assert_eq!(report.ending, Ending::Limited(Duration::from_mins(5)));
     assert!(report.output.contains("300 s"), "{}", report.output);
+    let text = Session::new(&server).await.failed("python", json!({"code": "x", "timeout": 600})).await;
+    assert!(text.contains("[stopped after 300 s") && !text.contains("600"), "{text}");
 }
 
 #[tokio::test]
