@@ -77,7 +77,9 @@ impl Registry {
             let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
             let has = |kind: &u8| self.deps.store.ids_backwards(&Key::below(*kind, &id.0), None).next().is_some();
             let work = b"od".iter().any(has);
-            if work || record.is_some_and(|record| busy(record.session.state) || record.closing) {
+            if record.as_ref().is_some_and(|record| self.is_orphan(&record.session)) {
+                self.close_orphan(&id).await;
+            } else if work || record.is_some_and(|record| busy(record.session.state) || record.closing) {
                 // An actor that cannot start has said so in the log; the others go on.
                 drop(self.send(&id, Command::Wake).await);
             }
