@@ -4,10 +4,12 @@
 
 use nano_protocol::event::EventType;
 use nano_protocol::session::{Session, SessionState, Sessions};
-use nano_protocol::task::Task;
+use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{Call, ModelServer, Turn};
+use nano_tests::wait;
+use nanod::store::record::SessionRecord;
 use nanod::store::{Change, Commit, Key, Store, lock};
 use serde_json::json;
 
@@ -84,5 +86,25 @@ fn one_that_cannot_be_taken_up_does_not_keep_its_parent_open() {
         let kinds: Vec<EventType> = events.map(|event| event.kind).collect();
         assert!(kinds.ends_with(&[EventType::Warning, EventType::SessionClosed]), "{kinds:?}");
         assert!(daemon.log().contains("it counts as closed"));
+    }
+}
+
+#[test]
+fn one_that_is_open_below_a_closed_session_is_closed_at_a_start() {
+    for gone in [false, true] {
+        let server = model();
+        let (mut daemon, [top, child, grandchild]) = three(&server);
+        change(&mut daemon, |store| {
+            let key = Key::session(&top.id);
+            let mut record = store.get::<SessionRecord>(&key).expect("a read").expect("a session");
+            record.session.state = SessionState::Closed;
+            vec![if gone { Change::Delete(key) } else { Change::session(&record) }]
+        });
+        let mut client = daemon.client();
+        for session in [&child, &grandchild] {
+            wait::until("its end", || (state(&mut client, session) == SessionState::Closed).then_some(()));
+        }
+        let work = task(&mut client, &grandchild);
+        assert_eq!(client.settled(&work.id).state, TaskState::Cancelled);
     }
 }

@@ -1,11 +1,11 @@
 //! Delegates and a computer that is somewhere else: one for both, as long as one of them works.
 
-use nano_protocol::session::{Queue, Session, SessionTools};
+use nano_protocol::session::{Queue, Session, SessionTools, Sessions};
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{Call, ModelServer, Turn};
-use nano_tests::sandboxes::{Bay, Capabilities};
+use nano_tests::sandboxes::{Bay, Capabilities, Fault};
 use nano_tests::wait;
 use serde_json::{Value, json};
 
@@ -74,6 +74,7 @@ fn both_see_what_the_one_computer_can_do() {
                 (child.booter.as_str(), of_booter(&mut client, child.id.as_str())),
                 ("shipyard_neo", list.clone())
             );
+            check_agreement(&mut client, child);
         }
         client.get::<Value>("session.boot", &json!({"session": below[0].id}));
         if bay.sandboxes().is_empty() {
@@ -88,6 +89,17 @@ fn both_see_what_the_one_computer_can_do() {
     assert_eq!(bay.sandboxes().len(), 1, "it is not the child's to give back");
     client.get::<Value>("session.close", &json!({ "session": session }));
     assert_eq!(bay.sandboxes(), Vec::<String>::new());
+}
+
+/// Checks that all that shows a session says the same of its computer.
+fn check_agreement(client: &mut Client, session: &Session) {
+    let tools: SessionTools = client.get("session.tools", &json!({"session": session.id}));
+    let got: Session = client.get("session.get", &json!({"session": session.id}));
+    let all: Sessions = client.get("session.list", &json!({}));
+    let listed = all.sessions.into_iter().find(|one| one.id == session.id).expect("a row");
+    for shown in [got, listed] {
+        assert_eq!((shown.booted, shown.capabilities), (tools.booted, tools.capabilities.clone()));
+    }
 }
 
 #[test]
@@ -163,6 +175,24 @@ fn a_lone_tasks_computer_stays_for_what_its_delegates_are_given_later() {
     }
     let results = results(&mut client, child.id.as_str());
     assert_eq!(results[1..].iter().map(|one| one.content.as_str()).collect::<Vec<_>>(), ["mine", "mine"]);
+    wait::until("the end of the sandbox", || bay.sandboxes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_close_during_the_boot_cancels_what_waits_for_it_below() {
+    let bay = Bay::start();
+    let server = obedient();
+    let daemon = neo(&server, &bay);
+    let mut client = daemon.client();
+    bay.fault(Fault::hold("POST", "/v1/sandboxes", "slow"));
+    let session = daemon.session_with(&mut client, json!({"booter": "shipyard_neo"}));
+    let inner = told("-", &[run("cat note")]);
+    client.run(&session, &told("-", &[json!(["delegate", {"content": inner, "wait": false}])]));
+    bay.wait_requests("POST", "/v1/sandboxes", 1);
+    let child = wait_children(&mut client, &session, 1).remove(0);
+    client.get::<Value>("session.close", &json!({ "session": session }));
+    ended(&mut client, &child, TaskState::Cancelled);
+    bay.open("slow");
     wait::until("the end of the sandbox", || bay.sandboxes().is_empty().then_some(()));
 }
 

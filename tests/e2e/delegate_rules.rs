@@ -127,7 +127,7 @@ fn a_chain_of_follow_ups_goes_through_delegates_and_back() {
     let child = children(&mut client, &session).remove(0);
     let work = client.tasks(child.id.as_str()).remove(0);
     for task in [&work, &heard] {
-        let next: Followup = schedule(&mut client, &session, &json!({"task": task.id}), &json!({}));
+        let next: Followup = schedule(&mut client, &session, &json!({"on": {"task": task.id}}), &json!({}));
         let depth = wait::until("its task", || {
             let fired = daemon.history().into_iter().filter(|event| event.kind == EventType::FollowupFired);
             fired

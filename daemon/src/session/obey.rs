@@ -177,6 +177,7 @@ impl Actor {
             self.commit(vec![Change::session(&self.record)]).await?;
             self.registry.note_closed(&self.record.session);
         }
+        self.hold_lends();
         self.stop_boot();
         self.feed(Input::Close).await?;
         self.answer_close().await

@@ -9,6 +9,7 @@ use nano_protocol::session::{ListParams, Messages, Queue, Session, Sessions, Wai
 use nano_protocol::task::{Task, TaskState, Tasks};
 
 use super::deps::{Deps, unavailable};
+use super::offered::seen;
 use super::registry::Registry;
 use crate::store::Key;
 use crate::store::record::{SessionRecord, SteeringRecord, TaskRecord};
@@ -31,6 +32,11 @@ pub fn record(deps: &Deps, id: &SessionId) -> Result<SessionRecord, RpcError> {
     found.ok_or_else(|| RpcError::new(ErrorKind::NotFound, format!("there is no session {id}")))
 }
 
+/// Returns a session as clients see it: with what is known by now of the computer that it uses.
+pub fn session(deps: &Deps, id: &SessionId) -> Result<Session, RpcError> {
+    Ok(seen(deps, &record(deps, id)?).session)
+}
+
 /// Returns a task that `uid` may see.
 pub fn task(registry: &Registry, uid: u32, id: &str) -> Result<Task, RpcError> {
     let id = TaskId(id.to_owned());
@@ -46,9 +52,9 @@ pub fn sessions(registry: &Registry, uid: u32, params: &ListParams) -> Result<Se
     let limit = page(params.limit)?;
     let before = params.after.as_ref().map(|after| Key::session(&SessionId(after.clone())));
     let ids = registry.deps().store.ids_backwards(&Key::all(b's'), before.as_ref()).map(SessionId);
-    let found = ids.filter(|id| registry.sees(uid, id)).filter_map(|id| record(registry.deps(), &id).ok());
+    let found = ids.filter(|id| registry.sees(uid, id)).filter_map(|id| session(registry.deps(), &id).ok());
     let wanted = |session: &Session| params.state.is_none_or(|state| session.state == state);
-    let (sessions, more) = cut(found.map(|record| record.session).filter(wanted), limit);
+    let (sessions, more) = cut(found.filter(wanted), limit);
     let next = sessions.last().filter(|_| more).map(|last| last.id.0.clone());
     Ok(Sessions { sessions, next })
 }

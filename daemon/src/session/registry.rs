@@ -80,7 +80,9 @@ impl Registry {
             let work = b"od".iter().any(has);
             let over = |record: &SessionRecord| record.ephemeral || record.session.state == SessionState::Closed;
             let left = record.as_ref().is_some_and(over) && users.contains(&id);
-            if work || left || record.is_some_and(|record| busy(record.session.state) || record.closing) {
+            if record.as_ref().is_some_and(|record| self.is_orphan(&record.session)) {
+                self.close_orphan(&id).await;
+            } else if work || left || record.is_some_and(|record| busy(record.session.state) || record.closing) {
                 // An actor that cannot start has said so in the log; the others go on.
                 drop(self.send(&id, Command::Wake).await);
             }

@@ -36,6 +36,14 @@ impl Actor {
         true
     }
 
+    /// Leaves those unanswered who wait for the computer of a session that closes: they are closed too, and should end as
+    /// that says rather than fail.
+    pub(in crate::session) fn hold_lends(&mut self) {
+        for mut reply in self.boot.lends.drain(..) {
+            self.deps.shutdown.spawn("held-lend", async move { reply.closed().await });
+        }
+    }
+
     /// Tells whether work is being done, or waits, on the computer of this session below it.
     pub(in crate::session) fn works_below(&self) -> bool {
         let own = &self.record.session.id;

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use nano_protocol::error::RpcError;
+use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::id::SessionId;
 use tokio::sync::watch;
 
 use super::end::{self, End};
+use super::opening::Call;
 use super::{cancel, of, opening, refused};
 use crate::sandbox::BoxFuture;
 use crate::session::deps::Deps;
+use crate::session::reading;
 use crate::session::registry::Registry;
 use crate::store::record::ChildRecord;
 use crate::store::{Change, Commit, Key, StoreError};
@@ -39,10 +42,27 @@ impl Delegator for Registry {
 impl Registry {
     /// Returns the child of this call, made now or when the call was made before.
     async fn child(&self, context: &ToolContext, order: Order) -> Result<ChildRecord, RpcError> {
-        match of(self.deps(), &context.session).into_iter().find(|child| child.call == context.call) {
-            Some(child) => Ok(child),
-            None => opening::open(self, context, order).await,
+        if let Some(child) = of(self.deps(), &context.session).into_iter().find(|child| child.call == context.call) {
+            return Ok(child);
         }
+        let (registry, call) = (self.clone(), Call::of(context));
+        // On a task of its own: a call that is abandoned leaves no child behind that nobody knows of.
+        let opened = self.deps().shutdown.spawn("open-child", async move { registry.opened(call, order).await });
+        opened.await.unwrap_or_else(|why| Err(RpcError::new(ErrorKind::Internal, why.to_string())))
+    }
+
+    /// Opens a child; one whose call was stopped meanwhile, or whose parent is closed by now, ends at once.
+    async fn opened(&self, call: Call, order: Order) -> Result<ChildRecord, RpcError> {
+        let child = opening::open(self, &call, order).await?;
+        if call.cancel.is_cancelled()
+            && let Ok(None) = end::of(self.deps(), &child)
+        {
+            self.stop(&call.session, &child).await.map_err(|error| self.deps().store_failed(&error))?;
+        }
+        if reading::record(self.deps(), &child.session).is_ok_and(|record| self.is_orphan(&record.session)) {
+            self.close_orphan(&child.session).await;
+        }
+        Ok(child)
     }
 
     async fn wait_for(&self, context: &ToolContext, child: &ChildRecord) -> Result<ToolOutcome, StoreError> {
@@ -58,7 +78,7 @@ impl Registry {
             }
             () = context.cancel.cancelled() => {}
         }
-        self.stop(context, child).await?;
+        self.stop(&context.session, child).await?;
         if let Ok(end) = tokio::time::timeout(PATIENCE, ended(self.deps(), child, &mut settled)).await {
             return Ok(self.result(context, child, end?).await);
         }
@@ -67,9 +87,9 @@ impl Registry {
     }
 
     /// Ends the child's task; that it is to end is on record first.
-    async fn stop(&self, context: &ToolContext, child: &ChildRecord) -> Result<(), StoreError> {
+    async fn stop(&self, parent: &SessionId, child: &ChildRecord) -> Result<(), StoreError> {
         let stopped = ChildRecord { stopped: true, ..child.clone() };
-        let changes = vec![Change::put(Key::child(&context.session, &child.session), &stopped)];
+        let changes = vec![Change::put(Key::child(parent, &child.session), &stopped)];
         self.deps().store.commit(Commit { owner: None, changes }).await?;
         cancel(self, child);
         Ok(())

@@ -7,6 +7,8 @@ use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::{CreateParams, Session, SessionState};
 use nano_protocol::task::{Limits, Origin};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{ROUNDS, barred, chain};
 use crate::config::AgentConfig;
 use crate::session::actor::Command;
@@ -23,16 +25,31 @@ use crate::tools::delegate::Order;
 use crate::tools::set::{self, ToolSet};
 use crate::tools::{Tool, ToolContext};
 
+/// As much of a call as opening a child needs.
+pub(super) struct Call {
+    pub session: SessionId,
+    task: TaskId,
+    id: String,
+    pub cancel: CancellationToken,
+}
+
+impl Call {
+    pub(super) fn of(context: &ToolContext) -> Self {
+        let ToolContext { session, task, call, cancel, .. } = context;
+        Self { session: session.clone(), task: task.clone(), id: call.clone(), cancel: cancel.clone() }
+    }
+}
+
 /// Opens a child with its task: both are there with the parent's record of them, or nothing is.
-pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Order) -> Result<ChildRecord, RpcError> {
+pub(super) async fn open(registry: &Registry, call: &Call, order: Order) -> Result<ChildRecord, RpcError> {
     let deps = registry.deps();
     admission::content_fits(&order.content)?;
     registry.is_open()?;
-    let parent = reading::record(deps, &context.session)?;
+    let parent = reading::record(deps, &call.session)?;
     if let Some(why) = barred(deps, &parent) {
         return Err(RpcError::new(ErrorKind::Limit, why));
     }
-    let (made_by, rounds) = chain(deps, &context.task);
+    let (made_by, rounds) = chain(deps, &call.task);
     if order.wait == Some(false) && rounds >= ROUNDS {
         let why = format!("wait = false: this task ends a chain of {rounds} that were begun by results of such work");
         return Err(RpcError::new(ErrorKind::Limit, why).hint("wait for this one, or do it yourself"));
@@ -45,14 +62,17 @@ pub(super) async fn open(registry: &Registry, context: &ToolContext, order: Orde
     let child = ChildRecord {
         session: id.clone(),
         task: task.clone(),
-        parent_task: context.task.clone(),
-        call: context.call.clone(),
+        parent_task: call.task.clone(),
+        call: call.id.clone(),
         wait: order.wait.unwrap_or(true),
         stopped: false,
     };
     let submission = Submission { made_by, rounds, ..first_task(task, &parent.session.id, order.content) };
     let (task, _) = admission::task_record(submission, &record.session, record.session.created_at);
     let known = Change::put(Key::child(&parent.session.id, &id), &child);
+    if call.cancel.is_cancelled() {
+        return Err(RpcError::new(ErrorKind::Conflict, "the call was stopped before it opened a session"));
+    }
     registry.create(record, vec![Change::Queued(Box::new(task)), known]).await?;
     drop(profile_stays);
     // It is on record: a daemon that goes down now leaves it to the next one.
