@@ -2,15 +2,10 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use nano_protocol::Object;
 use serde::Deserialize;
 
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
-use crate::sandbox::BoxFuture;
-
-/// Tells the time.
-#[derive(Debug)]
-struct DateTime(ToolSpec);
+use super::typed::Typed;
+use super::{Tool, ToolOutcome, ToolSpec, schema};
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -20,32 +15,19 @@ struct Args {
 
 /// Returns the tool.
 pub fn tool() -> impl Tool {
-    DateTime(ToolSpec {
+    let spec = ToolSpec {
         name: "datetime",
         description: "Tells the date, the time and the day of the week.",
         input_schema: schema::schema::<Args>(),
         source: "core",
         requires: &[],
         read_only: true,
-    })
-}
-
-impl Tool for DateTime {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        let told = schema::decode(arguments).and_then(|args: Args| {
-            let zone = args.zone.as_deref().unwrap_or(&context.time_zone);
-            tell(Timestamp::now(), zone)
-        });
+    };
+    Typed::new(spec, |context, args: Args| {
+        let zone = args.zone.as_deref().unwrap_or(&context.time_zone);
+        let told = tell(Timestamp::now(), zone);
         Box::pin(std::future::ready(Ok(told.map_or_else(ToolOutcome::Failed, ToolOutcome::Done))))
-    }
+    })
 }
 
 fn tell(now: Timestamp, zone: &str) -> Result<String, String> {

@@ -1,8 +1,8 @@
 //! `delegate`: has another session do a piece of the work.
 
-use nano_protocol::Object;
 use serde::Deserialize;
 
+use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
@@ -26,13 +26,9 @@ pub trait Delegator: Send + Sync {
     fn delegate<'a>(&'a self, context: &'a ToolContext, order: Order) -> BoxFuture<'a, ToolOutcome>;
 }
 
-/// Delegates.
-#[derive(Debug)]
-struct Delegate(ToolSpec);
-
 /// Returns the tool.
 pub fn tool() -> impl Tool {
-    Delegate(ToolSpec {
+    let spec = ToolSpec {
         name: "delegate",
         description: "Has a subagent do a piece of the work in a session of its own, which knows only what you tell \
                       it, works in the same folder and on the same computer with your tools, or some of them, or those of \
@@ -41,28 +37,13 @@ pub fn tool() -> impl Tool {
         source: "core",
         requires: &[],
         read_only: false,
-    })
+    };
+    Typed::new(spec, |context, order| Box::pin(delegate(context, order)))
 }
 
-impl Tool for Delegate {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            let order = match schema::decode::<Order>(arguments) {
-                Ok(order) => order,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            match &context.delegator {
-                Some(delegator) => Ok(delegator.delegate(context, order).await),
-                None => Ok(ToolOutcome::Failed("there is nobody to delegate to here".into())),
-            }
-        })
+async fn delegate(context: &ToolContext, order: Order) -> Result<ToolOutcome, ToolFault> {
+    match &context.delegator {
+        Some(delegator) => Ok(delegator.delegate(context, order).await),
+        None => Ok(ToolOutcome::Failed("there is nobody to delegate to here".into())),
     }
 }

@@ -5,15 +5,15 @@ use std::io::{self, Seek};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use nano_protocol::Object;
 use serde::Deserialize;
 use ulid::Ulid;
 
+use super::typed::Typed;
 use super::upload_file::{base_name, own, told};
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::Capability;
 use crate::sandbox::place::Place;
 use crate::sandbox::workspace::{Workspace, shown};
-use crate::sandbox::{BoxFuture, Capability, Sandbox};
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -23,41 +23,23 @@ struct Args {
     local_path: Option<String>,
 }
 
-struct DownloadFile(ToolSpec);
-
 /// Returns the tool, named `source`.
 pub fn tool(source: &'static str) -> impl Tool {
-    DownloadFile(ToolSpec {
+    let spec = ToolSpec {
         name: "download_file",
         description: "Copies a file of the sandbox into the workspace on the host, replacing what is there.",
         input_schema: schema::schema::<Args>(),
         source,
         requires: &[Capability::Filesystem],
         read_only: false,
-    })
+    };
+    Typed::new(spec, |context, args| Box::pin(download(context, args)))
 }
 
-impl Tool for DownloadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            match (schema::decode(arguments), &context.sandbox) {
-                (Ok(args), Some(sandbox)) => download(context, sandbox.as_ref(), &args).await,
-                (Err(why), _) => Ok(ToolOutcome::Failed(why)),
-                (_, None) => Ok(ToolOutcome::Failed("this session has no computer".into())),
-            }
-        })
-    }
-}
-
-async fn download(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Result<ToolOutcome, ToolFault> {
+async fn download(context: &ToolContext, args: Args) -> Result<ToolOutcome, ToolFault> {
+    let Some(sandbox) = &context.sandbox else {
+        return Ok(ToolOutcome::Failed("this session has no computer".into()));
+    };
     let path = args.local_path.clone().unwrap_or_else(|| base_name(&args.remote_path));
     let begun = begin(context, &path).and_then(|file| Ok((file.try_clone().map_err(|why| why.to_string())?, file)));
     let (into, file) = match begun {

@@ -2,22 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use nano_protocol::Object;
 use serde::Deserialize;
 
+use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use crate::sandbox::SandboxError;
 use crate::sandbox::workspace::shown;
-use crate::sandbox::{BoxFuture, SandboxError};
 use crate::skills::{Skill, files, plain};
 
 /// The longest body of one answer, in bytes.
 const BYTES: usize = 50 * 1024;
 /// How many files are named.
 const FILES: usize = 50;
-
-/// Loads a skill.
-#[derive(Debug)]
-struct LoadSkill(ToolSpec);
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -27,44 +23,29 @@ struct Args {
 
 /// Returns the tool.
 pub fn tool() -> impl Tool {
-    LoadSkill(ToolSpec {
+    let spec = ToolSpec {
         name: "load_skill",
         description: "Returns a skill: the document that says how something is done here, and the files beside it.",
         input_schema: schema::schema::<Args>(),
         source: "skill",
         requires: &[],
         read_only: true,
-    })
+    };
+    Typed::new(spec, |context, args| Box::pin(load(context, args)))
 }
 
-impl Tool for LoadSkill {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            let name = match schema::decode(arguments) {
-                Ok(Args { name }) => name,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            let Some(skill) = context.skills.get(&name) else {
-                return Ok(ToolOutcome::Failed(context.skills.not_found_text(&name)));
-            };
-            let (place, beside) = match &skill.folder {
-                Some(folder) => {
-                    let files = files::beside(context.workspace.clone(), folder.clone()).await;
-                    (Some(place(context, skill, folder).await?), files)
-                }
-                None => (None, Vec::new()),
-            };
-            Ok(ToolOutcome::Done(text(skill, place.as_ref(), &beside)))
-        })
-    }
+async fn load(context: &ToolContext, Args { name }: Args) -> Result<ToolOutcome, ToolFault> {
+    let Some(skill) = context.skills.get(&name) else {
+        return Ok(ToolOutcome::Failed(context.skills.not_found_text(&name)));
+    };
+    let (place, beside) = match &skill.folder {
+        Some(folder) => {
+            let files = files::beside(context.workspace.clone(), folder.clone()).await;
+            (Some(place(context, skill, folder).await?), files)
+        }
+        None => (None, Vec::new()),
+    };
+    Ok(ToolOutcome::Done(text(skill, place.as_ref(), &beside)))
 }
 
 /// Returns where the session's tools find the skill's folder, or in words that they do not.

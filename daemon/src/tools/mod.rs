@@ -17,6 +17,7 @@ pub mod schedule_followup;
 pub mod schema;
 pub mod search;
 pub mod set;
+pub mod typed;
 pub mod upload_file;
 pub mod walk;
 pub mod write_file;

@@ -1,10 +1,10 @@
 //! `schedule_followup`: what is to be done later becomes a task of this session then.
 
-use nano_protocol::Object;
 use nano_protocol::followup::{Followup, Trigger};
 use nano_protocol::id::{SessionId, TaskId};
 use serde::Deserialize;
 
+use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
@@ -23,10 +23,6 @@ pub trait Later: Send + Sync {
     ) -> Scheduling<'a>;
 }
 
-/// Schedules a follow-up.
-#[derive(Debug)]
-struct ScheduleFollowup(ToolSpec);
-
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
     /// What to do then, in words that make sense without this conversation at hand.
@@ -37,7 +33,7 @@ struct Args {
 
 /// Returns the tool.
 pub fn tool() -> impl Tool {
-    ScheduleFollowup(ToolSpec {
+    let spec = ToolSpec {
         name: "schedule_followup",
         description: "Schedules a message that becomes a task of this session later: once, again and again, or when \
                       something happens.",
@@ -45,31 +41,16 @@ pub fn tool() -> impl Tool {
         source: "core",
         requires: &[],
         read_only: false,
-    })
+    };
+    Typed::new(spec, |context, args| Box::pin(schedule(context, args)))
 }
 
-impl Tool for ScheduleFollowup {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            let Args { content, trigger } = match schema::decode(arguments) {
-                Ok(args) => args,
-                Err(why) => return Ok(ToolOutcome::Failed(why)),
-            };
-            let Some(later) = &context.later else {
-                return Ok(ToolOutcome::Failed("follow-ups cannot be scheduled here".into()));
-            };
-            let made = later.schedule(&context.session, &context.task, content, trigger).await;
-            Ok(made.map_or_else(ToolOutcome::Failed, |followup| ToolOutcome::Done(text(&followup))))
-        })
-    }
+async fn schedule(context: &ToolContext, Args { content, trigger }: Args) -> Result<ToolOutcome, ToolFault> {
+    let Some(later) = &context.later else {
+        return Ok(ToolOutcome::Failed("follow-ups cannot be scheduled here".into()));
+    };
+    let made = later.schedule(&context.session, &context.task, content, trigger).await;
+    Ok(made.map_or_else(ToolOutcome::Failed, |followup| ToolOutcome::Done(text(&followup))))
 }
 
 fn text(followup: &Followup) -> String {

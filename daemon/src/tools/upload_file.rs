@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
-use nano_protocol::Object;
 use serde::Deserialize;
 
+use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::workspace::{Workspace, shown};
-use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
+use crate::sandbox::{BoxFuture, Capability, SandboxError};
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -18,41 +18,23 @@ struct Args {
     remote_path: Option<String>,
 }
 
-struct UploadFile(ToolSpec);
-
 /// Returns the tool, named `source`.
 pub fn tool(source: &'static str) -> impl Tool {
-    UploadFile(ToolSpec {
+    let spec = ToolSpec {
         name: "upload_file",
         description: "Copies a file of the workspace on the host into the sandbox.",
         input_schema: schema::schema::<Args>(),
         source,
         requires: &[Capability::Filesystem],
         read_only: false,
-    })
+    };
+    Typed::new(spec, |context, args| Box::pin(upload(context, args)))
 }
 
-impl Tool for UploadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            match (schema::decode(arguments), &context.sandbox) {
-                (Ok(args), Some(sandbox)) => upload(context, sandbox.as_ref(), &args).await,
-                (Err(why), _) => Ok(ToolOutcome::Failed(why)),
-                (_, None) => Ok(ToolOutcome::Failed("this session has no computer".into())),
-            }
-        })
-    }
-}
-
-async fn upload(context: &ToolContext, sandbox: &dyn Sandbox, args: &Args) -> Result<ToolOutcome, ToolFault> {
+async fn upload(context: &ToolContext, args: Args) -> Result<ToolOutcome, ToolFault> {
+    let Some(sandbox) = &context.sandbox else {
+        return Ok(ToolOutcome::Failed("this session has no computer".into()));
+    };
     let file = match open(context, &args.local_path) {
         Ok(file) => file,
         Err(why) => return Ok(ToolOutcome::Failed(format!("local_path: {why}"))),
