@@ -78,7 +78,7 @@ impl Booter for LocalBooter {
             workspace.display()
         );
         let prompt = Prompt { name: "workspace".into(), source: "booter:local".into(), text };
-        Declared { capabilities: DECLARED.into(), fixed: false, prompts: vec![prompt] }
+        Declared { capabilities: DECLARED.into(), prompts: vec![prompt], ..Declared::default() }
     }
 
     fn lacking(&self, capability: Capability) -> String {

@@ -34,6 +34,8 @@ pub struct Declared {
     pub capabilities: BTreeSet<Capability>,
     /// Whether every one of them can do exactly that, so that none has to say.
     pub fixed: bool,
+    /// What one of them can do that names nothing at all.
+    pub bare: BTreeSet<Capability>,
     /// Parts of the prompt, in order.
     pub prompts: Vec<Prompt>,
 }

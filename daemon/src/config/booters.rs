@@ -217,8 +217,51 @@ fn ttl(section: &Section<'_>) -> Option<Duration> {
 
 fn endpoint(section: &Section<'_>) -> Option<String> {
     let endpoint = section.filled("endpoint")?;
-    if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
-        section.wrong_key("endpoint", "must be an address such as \"http://127.0.0.1:8114\"");
+    if let Err(why) = server(&endpoint) {
+        section.wrong_key("endpoint", &why);
     }
     Some(endpoint.trim_end_matches('/').to_owned())
+}
+
+/// Tells what keeps `endpoint` from being the address of a server.
+fn server(endpoint: &str) -> Result<(), String> {
+    let like = "an address such as \"http://127.0.0.1:8114\"";
+    let url = url::Url::parse(endpoint).map_err(|why| format!("must be {like}: {why}"))?;
+    let blank = endpoint.contains(|c: char| c.is_whitespace() || c.is_control());
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) || blank {
+        return Err(format!("must be {like}"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a name or password: that is what access_token is for".into());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("must end with the path".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::server;
+
+    #[test]
+    fn addresses_of_servers() {
+        for (endpoint, is_one) in [
+            ("http://127.0.0.1:8114", true),
+            ("https://bay.example/api/", true),
+            ("HTTP://[::1]:1", true),
+            ("http://", false),
+            ("http://h:99999", false),
+            ("http://h h", false),
+            ("http://a\nb", false),
+            ("http://h/?q=1", false),
+            ("http://h/#f", false),
+            ("http://u:p@h", false),
+            ("ftp://h", false),
+            ("127.0.0.1:8114", false),
+            ("bay", false),
+        ] {
+            assert_eq!(server(endpoint).is_ok(), is_one, "{endpoint}");
+        }
+    }
 }

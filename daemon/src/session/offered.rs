@@ -50,7 +50,10 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let booter = deps.booter(&session.booter);
     let declared = booter.map(|booter| booter.declared(Path::new(&session.workspace))).unwrap_or_default();
     let (booted, fixed) = (known.booted, declared.fixed);
-    let found = found(known.capabilities.as_deref());
+    let found = match found(known.capabilities.as_deref()) {
+        Capabilities::Known(none) if none.is_empty() => Capabilities::Known(declared.bare),
+        found => found,
+    };
     let capabilities = if booted { found } else { Capabilities::Known(declared.capabilities) };
     let gone = || format!("the booter {} is not there", session.booter);
     let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));

@@ -102,7 +102,8 @@ impl BoxliteBooter {
             Ok(None) => self.create(&api, &name).await,
             Err(why) => Err(why),
         };
-        made.map(|made| made.box_id).map_err(|why| self.boot_error(why.to_string()))
+        // No guest was started yet: what this machine can do is no reason.
+        made.map(|made| made.box_id).map_err(|why| SandboxError::Boot { kind: KIND, why: why.to_string() })
     }
 
     async fn create(&self, api: &Api, name: &str) -> Result<BoxInfo, Fault> {
@@ -121,7 +122,7 @@ impl BoxliteBooter {
         let found = match api.look(handle).await {
             Ok(found) => found,
             Err(Fault::Missing(why)) => return Err(lost(why)),
-            Err(why) => return Err(self.boot_error(why.to_string())),
+            Err(why) => return Err(SandboxError::Boot { kind: KIND, why: why.to_string() }),
         };
         if found.status != "running" {
             self.start(&api, handle).await?;
@@ -204,7 +205,7 @@ impl Booter for BoxliteBooter {
         );
         let prompt = Prompt { name: "sandbox".into(), source: "booter:boxlite".into(), text };
         let capabilities = [Capability::Shell, Capability::Python, Capability::Filesystem, Capability::Network];
-        Declared { capabilities: capabilities.into(), fixed: false, prompts: vec![prompt] }
+        Declared { capabilities: capabilities.into(), prompts: vec![prompt], ..Declared::default() }
     }
 
     fn lacking(&self, capability: Capability) -> String {

@@ -204,7 +204,7 @@ impl Booter for ShipyardBooter {
             python::MOST.as_secs()
         );
         let prompt = Prompt { name: "sandbox".into(), source: "booter:shipyard".into(), text };
-        Declared { capabilities, fixed: true, prompts: vec![prompt] }
+        Declared { capabilities, fixed: true, prompts: vec![prompt], ..Declared::default() }
     }
 
     fn missing(&self) -> Option<String> {

@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fault::{Fault, looks_like_html, wrong_server};
+use super::paths::LONGEST;
 use crate::config::Secret;
 use crate::http::call::{Call, Load, Method, Reply};
 use crate::http::{self, HttpError, Response};
@@ -107,6 +108,11 @@ impl Ask {
     /// Says how long the server may take for the work itself; starting compute comes on top.
     pub fn taking(self, time: Duration) -> Self {
         Self { within: time + COLD_START + SLACK, ..self }
+    }
+
+    /// Returns the name of a text that is too long for an address.
+    pub fn too_long(&self) -> Option<&'static str> {
+        self.query.iter().find(|(_, value)| value.len() > LONGEST).map(|(name, _)| *name)
     }
 
     /// Tells whether it changes nothing.
@@ -267,16 +273,6 @@ impl Tries {
             _ => Err(fault.of_change()),
         }
     }
-}
-
-/// Writes a text as one step of a path; none that would leave its place.
-pub fn step(text: &str) -> Result<String, Fault> {
-    if matches!(text, "" | "." | "..") {
-        return Err(Fault::plain(format!("`{text}` is no id")));
-    }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
-    let written = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    Ok(text.bytes().map(written).collect())
 }
 
 #[cfg(test)]

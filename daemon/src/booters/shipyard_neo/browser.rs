@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bay::{Ask, step};
+use super::bay::Ask;
 use super::fault::Fault;
+use super::paths::step;
 use super::sandbox::NeoSandbox;
 use super::tool::{BayTool, compact};
 use crate::tools::{Tool, ToolOutcome};

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bay::{Ask, step};
+use super::bay::Ask;
 use super::history;
 use super::lifecycle::{given, said};
+use super::paths::step;
 use super::sandbox::NeoSandbox;
 use super::tool::{BayTool, compact, decoded, outcome, spec};
 use crate::http::call::Method;

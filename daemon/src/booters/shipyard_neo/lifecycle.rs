@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::bay::{Ask, step};
+use super::bay::Ask;
 use super::executions;
 use super::fault::Fault;
+use super::paths::step;
 use super::tool::{BayTool, compact};
 use crate::http::call::Method;
 use crate::tools::{Tool, ToolOutcome};

@@ -1,8 +1,8 @@
 //! The booter `shipyard_neo`: sandboxes of a Bay server, with a browser where the profile has one, and the tools that
 //! make skills of what was done in them.
 //!
-//! [`bay`] makes calls and [`fault`] puts what went wrong into words; [`boot`] makes and deletes sandboxes; [`sandbox`]
-//! is one that serves and [`keeper`] keeps it alive; the other files are tools.
+//! `bay` makes calls and `fault` puts what went wrong into words; `boot` makes and deletes sandboxes; `sandbox`
+//! is one that serves and `keeper` keeps it alive; the other files are tools.
 
 mod bay;
 mod boot;
@@ -70,7 +70,9 @@ impl Booter for NeoBooter {
     }
 
     fn declared(&self, _workspace: &Path) -> Declared {
-        Declared { capabilities: DECLARED.into(), fixed: false, prompts: prompts::all() }
+        // A list without a word is of a server that names what is extra: commands, Python and files it has always.
+        let bare = [Capability::Shell, Capability::Python, Capability::Filesystem].into();
+        Declared { capabilities: DECLARED.into(), fixed: false, bare, prompts: prompts::all() }
     }
 
     fn lacking(&self, capability: Capability) -> String {

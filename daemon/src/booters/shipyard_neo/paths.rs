@@ -1,9 +1,25 @@
-//! Paths of files in a sandbox: relative to its folder on the wire, whatever a model writes. Pure.
+//! Paths on the wire: of files in a sandbox, relative to its folder, and of what has an id. Pure.
 
+use super::fault::Fault;
 use crate::sandbox::workspace::shown;
 
 /// The sandbox's folder.
 pub const HOME: &str = "/workspace";
+/// The longest text that goes into an address.
+pub const LONGEST: usize = 2000;
+
+/// Writes a text as one step of a path; none that would leave its place.
+pub fn step(text: &str) -> Result<String, Fault> {
+    if matches!(text, "" | "." | "..") {
+        return Err(Fault::plain(format!("`{text}` is no id")));
+    }
+    if text.len() > LONGEST {
+        return Err(Fault::plain(format!("an id of {} bytes is none: look it up again", text.len())));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
+    let written = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    Ok(text.bytes().map(written).collect())
+}
 
 /// Returns `path` relative to the sandbox's folder, normalised; the folder itself is `.`.
 pub fn relative(path: &str) -> Result<String, String> {

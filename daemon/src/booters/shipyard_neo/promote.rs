@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bay::{Ask, step};
+use super::bay::Ask;
 use super::fault::Fault;
 use super::install::{self, Released};
 use super::lifecycle::rollback;
+use super::paths::step;
 use super::sandbox::NeoSandbox;
 use super::tool::{compact, spec, whole};
 use crate::sandbox::{BoxFuture, SandboxError};

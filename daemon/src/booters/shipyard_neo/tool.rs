@@ -68,7 +68,8 @@ impl<A: DeserializeOwned + JsonSchema + Send> Tool for BayTool<A> {
         Box::pin(async move {
             let asked = decoded(context, arguments).and_then(|(sandbox, args)| {
                 let ask = (self.ask)(&sandbox, args).map_err(|fault| fault.words)?;
-                Ok((sandbox, ask))
+                let long = ask.too_long().map(|name| format!("bad arguments: `{name}` is too long"));
+                long.map_or(Ok((sandbox, ask)), Err)
             });
             let (sandbox, ask) = match asked {
                 Ok(asked) => asked,
