@@ -187,7 +187,7 @@ impl Actor {
                 return Ok(());
             }
             let idle = self.machine.is_idle() || self.machine.is_held();
-            if idle && self.is_over() && inbox.is_empty() {
+            if self.machine.is_idle() && self.is_over() && inbox.is_empty() {
                 self.free_computer().await?;
             }
             let asked = self.boot.under_way || !self.close_replies.is_empty();

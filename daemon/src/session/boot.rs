@@ -87,6 +87,8 @@ impl Actor {
             let booted = tokio::select! {
                 biased;
                 () = stop.cancelled() => Err(failed("the session, or the daemon, came to its end".into())),
+                // What is on record by now is looked for by the next daemon.
+                () = deps.shutdown.cutting().cancelled() => Err(failed("the daemon is going down".into())),
                 booted = obtained => booted,
             };
             // The actor may be gone; then the daemon is going down.

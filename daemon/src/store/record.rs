@@ -68,6 +68,7 @@ pub struct ComputerRecord {
     /// How far commands may reach.
     pub level: Level,
     /// When it was put on record; once nobody uses it any more, since when.
+    #[serde(alias = "at")]
     pub since: Timestamp,
 }
 

@@ -120,3 +120,39 @@ fn going_down_during_a_boot_loses_no_task() {
     assert_eq!(ended.state, nano_protocol::task::TaskState::Succeeded, "{ended:?}");
     assert_eq!(bay.sandboxes().len(), 1, "the same sandbox");
 }
+
+#[test]
+fn a_lone_task_that_is_interrupted_keeps_its_sandbox_and_a_later_one_is_told_of_another() {
+    let bay = Bay::start();
+    let server = ModelServer::answering(|request, n| {
+        let messages = request["messages"].as_array().cloned().unwrap_or_default();
+        let asked = messages.last().and_then(|one| one["content"].as_str()).unwrap_or_default() == "q";
+        Some(match n {
+            1 => call("c1", "exec", json!({"command": "echo kept > note"})),
+            2 => Turn { hang: true, ..Turn::default() },
+            3 => call("c2", "exec", json!({"command": "cat note"})),
+            _ if asked => call("c3", "exec", json!({"command": "cat note || echo none"})),
+            _ => Turn::text("done"),
+        })
+    });
+    let agent = "skills = []\nresume = \"ask\"".into();
+    let mut daemon = Daemon::with(&server, Setup { agent, extra: neo(&bay), ..Setup::default() });
+    let mut client = daemon.client();
+    let create = json!({"booter": "shipyard_neo", "workspace": daemon.workspace()});
+    let task: Value = client.get("task.submit", &json!({"create": create, "content": "p"}));
+    let session = task["session"].as_str().expect("a session").to_owned();
+    server.wait_requests(2);
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    let held: Value = client.get("task.wait", &json!({"task": task["id"]}));
+    assert_eq!((held["state"].as_str(), bay.sandboxes().len()), (Some("interrupted"), 1));
+    client.get::<Value>("task.resume", &json!({"task": task["id"]}));
+    let ended: Value = client.get("task.wait", &json!({"task": task["id"]}));
+    assert_eq!((ended["state"].as_str(), result(&mut client, &session)), (Some("succeeded"), ("kept".into(), true)));
+    wait_none(&bay);
+    client.run(&session, "q");
+    assert_eq!(result(&mut client, &session), ("cat: note: No such file or directory\nnone".into(), true));
+    let last = server.requests().last().map(Value::to_string).unwrap_or_default();
+    assert_eq!(last.matches("The sandbox of before is gone").count(), 1, "{last}");
+}

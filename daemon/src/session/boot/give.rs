@@ -19,6 +19,11 @@ impl Actor {
         if gone == Some(&self.boot.key) {
             self.boot.sandbox = None;
         }
+        if self.record.closing {
+            // The close is on its way to the delegate: until then it waits.
+            self.boot.lends.push(reply);
+            return self.hold_lends();
+        }
         let key = self.boot.key.clone();
         match (self.may_boot(), &self.boot.sandbox) {
             (Err(closed), _) => drop(reply.send(Err(closed))),
@@ -62,7 +67,8 @@ impl Actor {
         }
         if self.record.session.state != SessionState::Closed {
             (self.record.session.booted, self.record.session.capabilities) = (false, None);
-            self.record.computer.clear();
+            // Its model still knows this one: it is told when there is another.
+            self.boot.lost = None;
             let changed = refresh_tools(&self.deps, &mut self.record, &self.skills);
             changes.extend(changed.map(|data| self.draft(EventType::SessionToolsChanged, data)));
             changes.push(Change::session(&self.record));

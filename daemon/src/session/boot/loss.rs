@@ -19,7 +19,8 @@ impl Actor {
         let (Err(ToolFault::Sandbox(SandboxError::Lost { .. })), Some(open)) = (&outcome, running) else {
             return Some(outcome);
         };
-        if open.stop.as_ref().is_some_and(CancellationToken::is_cancelled) {
+        let going_down = self.deps.shutdown.stopping().is_cancelled();
+        if going_down || open.stop.as_ref().is_some_and(CancellationToken::is_cancelled) {
             return Some(Ok(ToolOutcome::Stopped("Stopped; the computer was gone before it began.".into())));
         }
         if std::mem::replace(&mut open.again, true) {

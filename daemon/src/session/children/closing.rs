@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use nano_protocol::event::EventType;
-use nano_protocol::id::SessionId;
+use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::SessionState;
+use nano_protocol::task::{Reason, TaskState};
 use serde_json::json;
 
 use super::poke;
@@ -13,7 +14,7 @@ use crate::session::actor::{Actor, Command};
 use crate::session::computer;
 use crate::session::deps::Deps;
 use crate::session::registry::Registry;
-use crate::store::record::{Draft, SessionRecord};
+use crate::store::record::{Draft, SessionRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// When a child is told again that could not be closed, and how often.
@@ -108,6 +109,7 @@ async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError
     tracing::error!(session = %id, message);
     let event = |kind, data| Change::Event(Draft { session: Some(id.clone()), task: None, kind, data });
     let mut changes = computer::released(deps, id)?;
+    changes.extend(ended_tasks(deps, id));
     changes.push(Change::session(&record));
     changes.push(event(EventType::Warning, json!({ "message": message })));
     changes.push(event(EventType::SessionClosed, json!({"session": record.session})));
@@ -115,6 +117,22 @@ async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError
     registry.note_closed(&record.session);
     deps.computers.notify_one();
     Ok(())
+}
+
+/// Ends on record what a session had still to do; of a task that cannot be read only the mark goes.
+fn ended_tasks(deps: &Deps, id: &SessionId) -> Vec<Change> {
+    let open: Vec<TaskId> = deps.store.ids_backwards(&Key::below(b'o', &id.0), None).map(TaskId).collect();
+    let mut changes: Vec<Change> = open.iter().map(|task| Change::Delete(Key::open_task(id, task))).collect();
+    for mut record in open.iter().filter_map(|task| deps.store.get::<TaskRecord>(&Key::task(task)).ok().flatten()) {
+        let task = &mut record.task;
+        (task.state, task.reason) = (TaskState::Cancelled, Some(Reason::Cancelled));
+        task.finished_at = Some(deps.clock.now());
+        changes.push(Change::task(&record));
+        let (session, data) = (Some(id.clone()), json!({"task": record.task}));
+        let task = Some(record.task.id);
+        changes.push(Change::Event(Draft { session, task, kind: EventType::TaskFinished, data }));
+    }
+    changes
 }
 
 /// Tells whether nothing of a session is left to close.

@@ -23,9 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 impl Delegator for Registry {
     fn delegate<'a>(&'a self, context: &'a ToolContext, order: Order) -> BoxFuture<'a, ToolOutcome> {
+        let wait = order.wait.unwrap_or(true);
         Box::pin(async move {
             let child = match self.child(context, order).await {
+                _ if context.cancel.is_cancelled() && !wait => return stopped(),
                 Ok(child) => child,
+                Err(_) if context.cancel.is_cancelled() => return stopped(),
                 Err(error) => return refused(error),
             };
             if !child.wait {
@@ -37,6 +40,10 @@ impl Delegator for Registry {
             waited.unwrap_or_else(|error| refused(self.deps().store_failed(&error)))
         })
     }
+}
+
+fn stopped() -> ToolOutcome {
+    ToolOutcome::Stopped("Stopped before the subagent session had begun.".into())
 }
 
 impl Registry {
