@@ -194,7 +194,7 @@ fn followup_add_prints_the_id_and_shows_the_times() {
 fn one_ctrl_c_cancels() {
     let server = ModelServer::script(vec![Turn { hang: true, ..Turn::default() }]);
     let daemon = Daemon::start(&server);
-    let child = daemon.ctl(["run", "p"]).spawn();
+    let child = daemon.ctl(["run", "p"]).interruptible().spawn();
     server.wait_requests(1);
     interrupt(&child);
     let _ = ctl::output(child).expect_code(6);
@@ -205,7 +205,7 @@ fn two_ctrl_c_leave_at_once() {
     let command = "trap 'touch termed' TERM; touch up; while [ ! -e go ]; do sleep 0.02; done";
     let server = ModelServer::script(vec![Turn::exec("c1", command)]);
     let daemon = Daemon::start(&server);
-    let child = daemon.ctl(["run", "p"]).spawn();
+    let child = daemon.ctl(["run", "p"]).interruptible().spawn();
     for file in ["up", "termed"] {
         let path = daemon.workspace().join(file);
         wait::until(file, || path.exists().then_some(()));

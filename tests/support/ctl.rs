@@ -76,6 +76,18 @@ impl Ctl {
         self
     }
 
+    /// Lets Ctrl-C reach it also where this test was started in the background, for which it is ignored.
+    pub fn interruptible(self) -> Self {
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal=INT").arg(self.command.get_program()).args(self.command.get_args());
+        command.env_clear().envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        command.stdin(Stdio::null());
+        Self { command, input: None }
+    }
+
     /// Starts it.
     pub fn spawn(mut self) -> Child {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
