@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncBufReadExt;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::helper::{Job, News};
 use super::process::keeper;
@@ -21,6 +21,8 @@ use super::{Language, SandboxError};
 const LAST: usize = 5;
 /// The longest line that is taken.
 const LINE: u64 = 4096;
+/// How long what it printed last may be on its way; what it left running may hold the pipe for ever.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// A running server. Dropping it ends it and everything below it: TERM, 2 s, KILL.
 #[derive(Debug)]
@@ -64,7 +66,9 @@ impl Service {
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
         let (mut keeper, news, control) = keeper(helper, &job, writer).await.map_err(cannot)?;
         let last = Arc::default();
-        listen(pipe, program.secret.clone(), Arc::clone(&last)).map_err(cannot)?;
+        let heard = CancellationToken::new();
+        let all = heard.clone().drop_guard();
+        listen(pipe, program.secret.clone(), Arc::clone(&last), all).map_err(cannot)?;
         let ended = CancellationToken::new();
         let over = ended.clone();
         tokio::spawn(async move {
@@ -74,6 +78,7 @@ impl Service {
                     continue;
                 }
                 // It ended or did not start; what it left running ends once it is dropped.
+                drop(tokio::time::timeout(ON_THE_WAY, heard.cancelled()).await);
                 over.cancel();
             }
             over.cancel();
@@ -94,8 +99,10 @@ impl Service {
     }
 }
 
-fn listen(pipe: PipeReader, secret: String, last: Arc<Mutex<VecDeque<String>>>) -> std::io::Result<()> {
+/// Keeps the last lines that come, and drops `all` when no more can.
+fn listen(pipe: PipeReader, secret: String, last: Arc<Mutex<VecDeque<String>>>, all: DropGuard) -> std::io::Result<()> {
     std::thread::Builder::new().name("service".into()).spawn(move || {
+        let _all = all;
         let mut reader = BufReader::new(pipe);
         let mut line = Vec::new();
         while reader.by_ref().take(LINE).read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
