@@ -62,9 +62,9 @@ impl Booter for NeoBooter {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = registry::remote(SOURCE);
         tools.extend(lifecycle::before_promotion());
-        tools.push(Arc::new(promote::Promote::new(self.library.clone())));
+        tools.push(Arc::new(promote::promote_candidate(self.library.clone())));
         tools.extend(lifecycle::of_releases());
-        tools.push(Arc::new(promote::SyncRelease::new(self.library.clone())));
+        tools.push(Arc::new(promote::install_release(self.library.clone())));
         tools.extend(browser::all());
         tools
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nano_protocol::Object;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::bay::Ask;
@@ -17,7 +18,8 @@ use super::sandbox::NeoSandbox;
 use super::tool::{compact, spec, whole};
 use crate::sandbox::{BoxFuture, SandboxError};
 use crate::skills::library::Library;
-use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
+use crate::tools::typed::Called;
+use crate::tools::{Tool, ToolContext, ToolOutcome, ToolSpec};
 
 /// How many releases one page has, and how many pages are looked through.
 const PAGE: usize = 100;
@@ -43,25 +45,50 @@ struct Sync {
     require_stable: Option<bool>,
 }
 
-/// Releases a candidate.
-pub struct Promote {
+/// What a tool that may install a skill does in the sandbox, the library and the workspace.
+type Work<A> = fn(Arc<NeoSandbox>, Arc<Library>, PathBuf, A) -> BoxFuture<'static, Result<ToolOutcome, SandboxError>>;
+
+/// A tool that may install a skill. A release that is not installed has to be taken back, whoever waits for that: what
+/// was begun goes on to its end.
+struct Installing<A> {
     spec: ToolSpec,
     library: Arc<Library>,
+    work: Work<A>,
 }
 
-/// Installs a release.
-pub struct SyncRelease {
-    spec: ToolSpec,
-    library: Arc<Library>,
-}
-
-impl Promote {
-    /// Makes the tool, which installs through `library`.
-    pub fn new(library: Arc<Library>) -> Self {
-        let description = "Releases a candidate whose latest evaluation has passed. With stage stable the skill is also \
-                           installed here; if that fails the release is rolled back.";
-        Self { spec: spec::<Promotion>("promote_skill_candidate", description, false), library }
+impl<A: DeserializeOwned + JsonSchema + Send> Tool for Installing<A> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
     }
+
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object) -> Called<'a> {
+        Box::pin(async move {
+            if context.cancel.is_cancelled() {
+                return Ok(ToolOutcome::Stopped("stopped before it began".into()));
+            }
+            let (library, work) = (self.library.clone(), self.work);
+            whole(context, arguments, |sandbox, workspace, args| work(sandbox, library, workspace, args)).await
+        })
+    }
+}
+
+/// Returns the tool that releases a candidate and installs it through `library`.
+pub fn promote_candidate(library: Arc<Library>) -> impl Tool {
+    let description = "Releases a candidate whose latest evaluation has passed. With stage stable the skill is also \
+                       installed here; if that fails the release is rolled back.";
+    let work: Work<Promotion> = |sandbox, library, workspace, args| {
+        Box::pin(async move { promote(&sandbox, &library, &workspace, args).await })
+    };
+    Installing { spec: spec::<Promotion>("promote_skill_candidate", description, false), library, work }
+}
+
+/// Returns the tool that installs a release through `library`.
+pub fn install_release(library: Arc<Library>) -> impl Tool {
+    let description = "Installs a released skill here, by its release or by the skill's key.";
+    let work: Work<Sync> = |sandbox, library, workspace, args| {
+        Box::pin(async move { sync_release(&sandbox, &library, &workspace, args).await })
+    };
+    Installing { spec: spec::<Sync>("sync_skill_release", description, false), library, work }
 }
 
 async fn promote(
@@ -156,38 +183,6 @@ async fn sync(
     installed.map_err(|why| SandboxError::Failed(why.to_string()))?.map_err(SandboxError::Failed)
 }
 
-impl Tool for Promote {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            if context.cancel.is_cancelled() {
-                return Ok(ToolOutcome::Stopped("stopped before it began".into()));
-            }
-            // A release that is not installed has to be taken back, whoever waits for that.
-            let library = self.library.clone();
-            let work = |sandbox: Arc<_>, workspace: PathBuf, args| async move {
-                promote(&sandbox, &library, &workspace, args).await
-            };
-            whole(context, arguments, work).await
-        })
-    }
-}
-
-impl SyncRelease {
-    /// Makes the tool, which installs through `library`.
-    pub fn new(library: Arc<Library>) -> Self {
-        let description = "Installs a released skill here, by its release or by the skill's key.";
-        Self { spec: spec::<Sync>("sync_skill_release", description, false), library }
-    }
-}
-
 async fn sync_release(
     sandbox: &NeoSandbox,
     library: &Arc<Library>,
@@ -240,27 +235,4 @@ async fn releases(sandbox: &NeoSandbox, which: impl FnOnce(Ask) -> Ask) -> Resul
     let ask = Ask::get("skills/releases").query("limit", Some(PAGE.to_string()));
     let listed = sandbox.call(&which(ask)).await?;
     Ok(listed.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
-}
-
-impl Tool for SyncRelease {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Object,
-    ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            if context.cancel.is_cancelled() {
-                return Ok(ToolOutcome::Stopped("stopped before it began".into()));
-            }
-            let library = self.library.clone();
-            let work = |sandbox: Arc<_>, workspace: PathBuf, args| async move {
-                sync_release(&sandbox, &library, &workspace, args).await
-            };
-            whole(context, arguments, work).await
-        })
-    }
 }
