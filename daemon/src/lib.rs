@@ -27,6 +27,7 @@
 pub mod booters;
 pub mod clock;
 pub mod config;
+pub mod crash;
 pub mod http;
 pub mod model;
 pub mod rpc;

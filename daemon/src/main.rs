@@ -72,7 +72,7 @@ fn main() -> ExitCode {
                     EX_DATAERR
                 }
                 RunError::Model(_) => EX_CONFIG,
-                RunError::Store(StoreError::Held { .. } | StoreError::Failed(_))
+                RunError::Store(StoreError::Held { .. } | StoreError::NoRoom(_) | StoreError::Failed(_))
                 | RunError::Socket { .. }
                 | RunError::Tools(_) => 1,
             };

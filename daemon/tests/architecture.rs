@@ -13,23 +13,33 @@ use source::Source;
 /// Module, and what of this crate it may name besides itself; an entry stands for everything below it.
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
+    ("crash", &[]),
     ("config", &[]),
     ("telemetry", &[]),
     ("shutdown", &["clock"]),
-    ("store", &["clock", "config", "shutdown"]),
+    ("store", &["clock", "config", "crash", "shutdown"]),
     ("http", &["clock", "config"]),
-    ("sandbox", &["http", "clock", "config", "shutdown"]),
+    ("sandbox", &["http", "clock", "config", "crash", "shutdown"]),
     // A workspace is hostile ground for skills as for tools: opened beneath its root; a lease tells whether a file is being written.
     ("skills", &["clock", "config", "store", "sandbox::workspace", "sandbox::place", "sandbox::lease"]),
-    ("booters", &["tools", "sandbox", "skills", "http", "clock", "config"]),
-    ("tools", &["http", "sandbox", "skills", "store", "clock"]),
+    ("booters", &["tools", "sandbox", "skills", "http", "clock", "config", "crash"]),
+    ("tools", &["http", "sandbox", "skills", "store", "clock", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
-    ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "shutdown"]),
+    ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"]),
     // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
     (
         "schedule",
-        &["session", "store", "clock", "shutdown", "sandbox::workspace", "sandbox::lease", "tools::schedule_followup"],
+        &[
+            "session",
+            "store",
+            "clock",
+            "crash",
+            "shutdown",
+            "sandbox::workspace",
+            "sandbox::lease",
+            "tools::schedule_followup",
+        ],
     ),
     ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
 ];
@@ -71,8 +81,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tokio::process", &["sandbox"]),
     ("reqwest", &["http"]),
     ("tokio_tungstenite", &["http"]),
-    // The root reads its arguments.
-    ("std::env", &["config", ""]),
+    // The root reads its arguments; a test build is told where to die.
+    ("std::env", &["config", "crash", ""]),
     ("serde_json::Value", &["rpc", "tools", "model", "booters"]),
     ("libc", &["sandbox"]),
 ];

@@ -122,7 +122,7 @@ impl Scheduler {
         for id in self.of(session) {
             let mut changes = vec![Change::Delete(Key::followup(&id))];
             changes.extend(b"rv".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-            let commit = self.deps().store.commit(Commit { owner: None, changes }).await;
+            let commit = self.deps().store.commit(Commit::owed(changes)).await;
             commit.map_err(|error| unavailable(&error))?;
             self.book().remove(&id);
         }

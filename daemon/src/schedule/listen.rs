@@ -66,7 +66,7 @@ impl Scheduler {
             if behind.is_empty() && (cursor - kept >= KEEP || (stopping.is_cancelled() && cursor > kept)) {
                 kept = cursor;
                 let changes = vec![Change::put(place(), &cursor)];
-                drop(store.commit(Commit { owner: None, changes }).await);
+                drop(store.commit(Commit::owed(changes)).await);
             }
             if stopping.is_cancelled() {
                 return;

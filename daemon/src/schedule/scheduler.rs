@@ -145,7 +145,7 @@ impl Scheduler {
     pub(super) async fn save(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
         let mut changes = vec![Change::put(Key::followup(&record.followup.id), record)];
         changes.extend(with);
-        let commit = self.deps().store.commit(Commit { owner: Some(record.owner), changes }).await;
+        let commit = self.deps().store.commit(Commit::owed(changes)).await;
         commit.map_err(|error| unavailable(&error))?;
         self.note(record);
         Ok(())

@@ -40,6 +40,6 @@ impl Scheduler {
         if changes.is_empty() {
             return Ok(());
         }
-        store.commit(Commit { owner: None, changes }).await.map(|_| ())
+        store.commit(Commit::owed(changes)).await.map(|_| ())
     }
 }

@@ -219,7 +219,7 @@ impl Actor {
     }
 
     pub async fn commit(&mut self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
-        let receipt = self.deps.store.commit(Commit { owner: Some(self.record.session.owner), changes }).await?;
+        let receipt = self.deps.store.commit(Commit::owed(changes)).await?;
         transcript::number(&mut self.transcript, &receipt);
         Ok(receipt)
     }

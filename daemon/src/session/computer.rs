@@ -83,7 +83,7 @@ async fn attach(deps: &Deps, booter: &dyn Booter, record: &ComputerRecord) -> Re
         Err(why) => {
             let why = if is_new { never_served(why) } else { why };
             if !record.served && !matches!(why, SandboxError::Lost { .. }) {
-                let commit = Commit { owner: None, changes: vec![unused(deps, record)] };
+                let commit = Commit::owed(vec![unused(deps, record)]);
                 deps.store.commit(commit).await.map_err(unwritten)?;
                 deps.computers.notify_one();
             }
@@ -113,7 +113,7 @@ async fn put(
         changes.extend(old.served.then_some(Change::Event(Draft { session, task, kind, data })));
         changes.push(unused(deps, old));
     }
-    deps.store.commit(Commit { owner: None, changes }).await.map_err(unwritten)?;
+    deps.store.commit(Commit::owed(changes)).await.map_err(unwritten)?;
     if gone {
         deps.computers.notify_one();
     }
@@ -197,7 +197,7 @@ async fn give_one_back(deps: &Deps, record: &ComputerRecord) -> bool {
         }
     }
     let forget = Change::Delete(Key::computer(&record.session, &record.key));
-    deps.store.commit(Commit { owner: None, changes: vec![forget] }).await.is_ok()
+    deps.store.commit(Commit::owed(vec![forget])).await.is_ok()
 }
 
 /// Gives back, until the daemon goes down, what sessions do not use any more, with growing waits where that fails.
@@ -241,7 +241,7 @@ async fn release_left(deps: &Deps) -> Result<(), StoreError> {
     if changes.is_empty() {
         return Ok(());
     }
-    deps.store.commit(Commit { owner: None, changes }).await.map(|_| ())
+    deps.store.commit(Commit::owed(changes)).await.map(|_| ())
 }
 
 /// Returns the sessions that have a computer on record: those that ended without giving it back are to be woken.

@@ -117,7 +117,7 @@ impl Deps {
         data: Data,
     ) -> Result<(), StoreError> {
         let draft = Draft { session, task, kind, data };
-        self.store.commit(Commit { owner: None, changes: vec![Change::Event(draft)] }).await.map(|_| ())
+        self.store.commit(Commit::owed(vec![Change::Event(draft)])).await.map(|_| ())
     }
 
     /// Returns why the store does not serve any more.

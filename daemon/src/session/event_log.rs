@@ -47,7 +47,7 @@ async fn prune(store: &Store, oldest: Timestamp) -> Result<usize, StoreError> {
             return Ok(removed);
         }
         removed += changes.len();
-        store.commit(Commit { owner: None, changes }).await?;
+        store.commit(Commit::owed(changes)).await?;
     }
 }
 

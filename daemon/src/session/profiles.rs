@@ -191,7 +191,7 @@ async fn keep(deps: &Deps, record: ProfileRecord) -> Result<Profile, RpcError> {
 }
 
 async fn commit(deps: &Deps, change: Change) -> Result<(), RpcError> {
-    let commit = Commit { owner: None, changes: vec![change] };
+    let commit = Commit::owed(vec![change]);
     deps.store.commit(commit).await.map(drop).map_err(|error| deps.store_failed(&error))
 }
 

@@ -154,7 +154,7 @@ impl Registry {
             data,
         };
         let changes = [vec![Change::session(&record), Change::Event(created)], with].concat();
-        let commit = self.deps.store.commit(Commit { owner: Some(session.owner), changes }).await;
+        let commit = self.deps.store.commit(Commit::owed(changes)).await;
         if commit.is_err() {
             session.name.iter().for_each(|name| drop(self.lock().names.remove(name)));
         }
@@ -173,7 +173,7 @@ impl Registry {
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
         self.deps.events.forget(id);
-        let commit = Commit { owner: None, changes };
+        let commit = Commit::owed(changes);
         self.deps.store.commit(commit).await.map_err(|error| self.deps.store_failed(&error))?;
         self.lock().sessions.remove(id);
         Ok(())

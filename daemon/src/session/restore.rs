@@ -53,7 +53,7 @@ pub(super) async fn restore(
     if !changes.is_empty() {
         // With the task's state that of its session, or a reader in between would see them disagree.
         changes.push(Change::session(&record));
-        let receipt = deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
+        let receipt = deps.store.commit(Commit::owed(changes)).await?;
         transcript::number(&mut transcript, &receipt);
     }
     let waiting = steering.iter().map(|one| Steer { message: one.id.clone(), delivery: one.delivery }).collect();

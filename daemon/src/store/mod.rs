@@ -57,6 +57,9 @@ pub enum StoreError {
         /// What sled or the system says.
         why: String,
     },
+    /// The disk is nearly full: nothing new is taken until there is room again.
+    #[error("nothing new is taken: {0}")]
+    NoRoom(String),
     /// A write or sync failed: nothing more is accepted.
     #[error("the store takes nothing more: {0}")]
     Failed(String),
@@ -109,10 +112,20 @@ impl Change {
 /// Changes that are made together or not at all.
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
-    /// The uid on whose behalf; none: the daemon's own.
-    pub owner: Option<u32>,
-    /// In order.
-    pub changes: Vec<Change>,
+    /// Whether somebody asked for it who can be told that there is no room; what is owed waits for room.
+    asked: bool,
+    changes: Vec<Change>,
+}
+
+impl Commit {
+    /// Changes that somebody asks for: new work. Refused with [`StoreError::NoRoom`] while the disk is nearly full.
+    pub fn asked(changes: Vec<Change>) -> Self {
+        Self { asked: true, changes }
+    }
+    /// Changes that must come about, such as what work that was accepted comes to. On a full disk they wait.
+    pub fn owed(changes: Vec<Change>) -> Self {
+        Self { asked: false, changes }
+    }
 }
 
 /// What a commit came to: its events, numbered, in order.

@@ -31,7 +31,7 @@ fn text(length: usize) -> Data {
 }
 
 async fn commit(store: &Store, changes: Vec<Change>) -> Receipt {
-    store.commit(Commit { owner: None, changes }).await.unwrap()
+    store.commit(Commit::owed(changes)).await.unwrap()
 }
 
 /// Returns what lies in the folder where sled puts what it never syncs.
@@ -95,7 +95,7 @@ async fn events_are_numbered_published_and_read_in_one_order() {
     let message = Message::text(MessageId("msg_1".into()), TaskId("tsk_1".into()), Role::User, "hello", Timestamp(0));
     let warning = |n: u64| Draft { session: None, task: None, kind: EventType::Warning, data: json!({"n": n}) };
     let changes = vec![Change::Event(warning(1)), Change::Message(session.clone(), Box::new(message))];
-    let many = (0..50).map(|n| store.commit(Commit { owner: None, changes: vec![Change::Event(warning(n))] }));
+    let many = (0..50).map(|n| store.commit(Commit::owed(vec![Change::Event(warning(n))])));
     commit(&store, changes).await;
     for one in futures_util::future::join_all(many).await {
         one.unwrap();

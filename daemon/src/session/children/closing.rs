@@ -113,7 +113,7 @@ async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError
     changes.push(Change::session(&record));
     changes.push(event(EventType::Warning, json!({ "message": message })));
     changes.push(event(EventType::SessionClosed, json!({"session": record.session})));
-    deps.store.commit(Commit { owner: Some(record.session.owner), changes }).await?;
+    deps.store.commit(Commit::owed(changes)).await?;
     registry.note_closed(&record.session);
     deps.computers.notify_one();
     Ok(())

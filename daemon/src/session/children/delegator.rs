@@ -97,7 +97,7 @@ impl Registry {
     async fn stop(&self, parent: &SessionId, child: &ChildRecord) -> Result<(), StoreError> {
         let stopped = ChildRecord { stopped: true, ..child.clone() };
         let changes = vec![Change::put(Key::child(parent, &child.session), &stopped)];
-        self.deps().store.commit(Commit { owner: None, changes }).await?;
+        self.deps().store.commit(Commit::owed(changes)).await?;
         cancel(self, child);
         Ok(())
     }

@@ -1,0 +1,57 @@
+//! Points at which a test may have the daemon die: one before and one behind everything that has an effect.
+//!
+//! Only builds with debug assertions have them. `NANO_CRASH_LOG` names a file that the name of every point met is
+//! appended to, one a line; `NANO_CRASH_AT` is the number of the point, counted from 1 in this process, at which the
+//! process is killed as `kill -9` does.
+
+/// Notes that the daemon has come to the point `name`.
+#[cfg(debug_assertions)]
+pub fn point(name: &str) {
+    armed::met(name);
+}
+
+/// Does nothing: this is no test build.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub fn point(_: &str) {}
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::fs::{File, OpenOptions};
+    use std::io::Write;
+    use std::sync::{Mutex, OnceLock, PoisonError};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    struct Armed {
+        log: Option<File>,
+        at: Option<u64>,
+        met: Mutex<u64>,
+    }
+
+    fn armed() -> &'static Armed {
+        static ARMED: OnceLock<Armed> = OnceLock::new();
+        ARMED.get_or_init(|| Armed {
+            log: std::env::var_os("NANO_CRASH_LOG")
+                .and_then(|path| OpenOptions::new().create(true).append(true).open(path).ok()),
+            at: std::env::var("NANO_CRASH_AT").ok().and_then(|at| at.parse().ok()),
+            met: Mutex::new(0),
+        })
+    }
+
+    pub(super) fn met(name: &str) {
+        let armed = armed();
+        if armed.log.is_none() && armed.at.is_none() {
+            return;
+        }
+        // Held to the end: no other point is met, and nothing else of this kind done, while this one dies.
+        let mut met = armed.met.lock().unwrap_or_else(PoisonError::into_inner);
+        *met += 1;
+        if let Some(mut log) = armed.log.as_ref() {
+            drop(log.write_all(format!("{name}\n").as_bytes()));
+        }
+        if armed.at == Some(*met) {
+            drop(kill_process(getpid(), Signal::KILL));
+        }
+    }
+}
