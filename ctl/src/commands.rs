@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod demo;
 pub mod events;
 pub mod followup;
+pub mod reload;
 pub mod rpc;
 pub mod run;
 pub mod sessions;
@@ -50,6 +51,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
         Verb::Models => catalog::models(context),
         Verb::Booters => catalog::booters(context),
         Verb::Status => status::run(context),
+        Verb::Reload => reload::run(context),
         Verb::Shutdown(args) => shutdown::run(context, &args),
         Verb::Rpc(args) => rpc::run(context, &args),
         Verb::Demo(args) => demo::run(context, &args),

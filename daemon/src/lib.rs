@@ -30,6 +30,7 @@ pub mod config;
 pub mod crash;
 pub mod http;
 pub mod model;
+mod reload;
 pub mod rpc;
 pub mod sandbox;
 pub mod schedule;
@@ -55,6 +56,8 @@ use rpc::Server;
 use rpc::listener::Socket;
 use sandbox::private::Private;
 use schedule::scheduler::Scheduler;
+use reload::Reload;
+use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
 use session::profiles::{self, Profiles};
@@ -126,6 +129,9 @@ pub fn check(config: &Config) -> Result<(), String> {
     }
 }
 
+/// How long what was cut may take to end: TERM, two seconds, KILL, and some air.
+const ENDING: Duration = Duration::from_secs(4);
+
 /// What the daemon is started with.
 pub struct Start {
     /// What was configured.
@@ -136,11 +142,24 @@ pub struct Start {
     pub env: Env,
     /// The executable of `nanod`, for the helper that commands run under.
     pub helper: PathBuf,
+    /// What asks for a reload, and those requests.
+    pub reload: (mpsc::Sender<Asked>, mpsc::Receiver<Asked>),
+    /// Hears how far the daemon is.
+    pub tell: Box<dyn Fn(Phase) + Send + Sync>,
 }
 
-/// Runs the daemon until `shutdown` has ended it; `ready` is called once the store and the socket are.
-pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Result<(), RunError> {
-    let Start { config, places, env, helper } = start;
+/// How far the daemon is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The store and the socket are there, and the configuration serves.
+    Ready,
+    /// It reads its configuration anew.
+    Reloading,
+}
+
+/// Runs the daemon until `shutdown` has ended it.
+pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
+    let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
     let lock = store::lock(&places.state_dir).await?;
     let events = EventLog::default();
     let told = events.clone();
@@ -150,17 +169,17 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let clock = Clock::default();
     let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
-    let (group, drain, private) = (socket_group(&config, &places), config.daemon.drain, private(&config, &places));
-    let profiles = Profiles::load(config.agents.clone(), &store)?;
+    let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
     let booters = booters::all(&config.booters, &library, helper, env.for_tools());
+    let live = Live::new(Configured::new(config, private, models));
+    let profiles = Profiles::load(live.clone(), &store)?;
     let deps = Arc::new(Deps {
         store,
         events,
         clock,
-        config,
+        live,
         profiles,
-        models: Mutex::new(Arc::new(models)),
         finder,
         tools: tools(&booters).map_err(RunError::Tools)?,
         skills: library,
@@ -168,7 +187,6 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         computers: session::computer::Wake::default(),
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
-        private,
         workspaces: Workspaces::default(),
         later: OnceLock::new(),
         failed: Mutex::new(None),
@@ -180,17 +198,18 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
-    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));
+    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    ready();
+    tell(Phase::Ready);
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     registry.wake().await;
     shutdown.spawn("scheduler", scheduler.run());
     attend(&deps, changed);
+    shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
     shutdown.stopping().cancelled().await;
-    tracing::info!(?drain, "going down");
-    shutdown.ended(Duration::from_secs(5)).await;
+    tracing::info!("going down");
+    shutdown.ended(ENDING).await;
     shutdown.finish();
     closing.cancel();
     if serving.await.is_err() {
@@ -200,9 +219,9 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
 }
 
 /// Returns what of all files is the daemon's own.
-fn private(config: &Config, places: &Places) -> Arc<Private> {
+fn private(config: &Config, places: &Places) -> Private {
     let further = config.secret_files.iter().chain(&config.booters.shipyard_neo.credentials).cloned();
-    Arc::new(Private::new(&places.config, &places.state_dir, further))
+    Private::new(&places.config, &places.state_dir, further)
 }
 
 /// Returns the group that may connect to the socket.
@@ -219,8 +238,8 @@ fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let watched = deps.clone();
     tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
-    let (store, clock, keep) = (deps.store.clone(), deps.clock.clone(), deps.config.daemon.keep_events);
-    shutdown.spawn("keep-events", event_log::keep_short(store, clock, keep, shutdown.stopping().clone()));
+    let (store, clock, live) = (deps.store.clone(), deps.clock.clone(), deps.live.clone());
+    shutdown.spawn("keep-events", event_log::keep_short(store, clock, live, shutdown.stopping().clone()));
 }
 
 /// Returns the skills there are, and what tells of their changes.

@@ -11,8 +11,10 @@ use nanod::config::{self, Config};
 use nanod::sandbox::helper;
 use nanod::shutdown::Shutdown;
 use nanod::store::StoreError;
-use nanod::{RunError, Start, telemetry};
+use nanod::{Phase, RunError, Start, telemetry};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 /// Keeps LLM agent sessions alive; nanoctl drives it. Runs in the foreground and logs to stderr.
 #[derive(Parser)]
@@ -57,14 +59,21 @@ fn main() -> ExitCode {
         return complain(&why, EX_CONFIG);
     }
     allow_many_descriptors();
-    let start = Start { config, places, env, helper: PathBuf::from("/proc/self/exe") };
+    let helper = PathBuf::from("/proc/self/exe");
+    let told = env.clone();
+    let tell = Box::new(move |phase| notify(&told, &states(phase)));
+    // Signals beyond that ask for nothing new.
+    let start = Start { config, places, env, helper, reload: mpsc::channel(8), tell };
     // More than two: a read of the store may wait for a sync, and must not hold up all others.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("no threads: {why}"), 1),
     };
-    match runtime.block_on(serve(start)) {
+    let ended = runtime.block_on(serve(start));
+    // Whatever still waits for a file system that hangs is not waited for.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let status = match &error {
@@ -95,33 +104,48 @@ fn configure(arguments: &Arguments, env: &Env) -> Result<(Config, Places), confi
 
 async fn serve(start: Start) -> Result<(), RunError> {
     let shutdown = Shutdown::default();
-    let drain = start.config.daemon.drain;
-    let (ending, env) = (shutdown.clone(), start.env.clone());
+    shutdown.set_drain(start.config.daemon.drain);
+    tokio::spawn(end_by_signal(shutdown.clone()));
+    let ask = start.reload.0.clone();
     tokio::spawn(async move {
-        let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
-        let [Ok(mut term), Ok(mut int), Ok(mut hangup)] = signals else {
-            return tracing::error!("signals cannot be caught");
-        };
-        // Who asks twice does not want to wait.
-        for drain in [drain, Duration::ZERO] {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            ending.begin(drain);
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return tracing::error!("SIGHUP cannot be caught") };
+        while hangup.recv().await.is_some() {
+            // Where the queue is full enough reloads are to come.
+            ask.try_send(None).ok();
         }
     });
-    let (stopping, notified) = (shutdown.stopping().clone(), env.clone());
+    let (stopping, notified) = (shutdown.stopping().clone(), start.env.clone());
     tokio::spawn(async move {
         stopping.cancelled().await;
-        notify(&notified, &[sd_notify::NotifyState::Stopping]);
+        notify(&notified, &[NotifyState::Stopping]);
     });
-    nanod::run(start, shutdown, || notify(&env, &[sd_notify::NotifyState::Ready])).await
+    nanod::run(start, shutdown).await
+}
+
+async fn end_by_signal(ending: Shutdown) {
+    let [Ok(mut term), Ok(mut int)] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal) else {
+        return tracing::error!("signals cannot be caught");
+    };
+    let mut patient = true;
+    loop {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        // Who asks twice does not want to wait.
+        ending.begin(if std::mem::take(&mut patient) { ending.drain() } else { Duration::ZERO });
+    }
+}
+
+fn states(phase: Phase) -> Vec<NotifyState<'static>> {
+    match phase {
+        Phase::Ready => vec![NotifyState::Ready],
+        Phase::Reloading => std::iter::once(NotifyState::Reloading).chain(NotifyState::monotonic_usec_now()).collect(),
+    }
 }
 
 /// Tells systemd, where it asked to be told.
-fn notify(env: &Env, states: &[sd_notify::NotifyState]) {
+fn notify(env: &Env, states: &[NotifyState]) {
     if env.get("NOTIFY_SOCKET").is_some()
         && let Err(error) = sd_notify::notify(states)
     {

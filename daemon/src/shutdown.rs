@@ -1,5 +1,7 @@
 //! Going down in an orderly way: stop accepting, let running calls end, cut what is left, exit; one deadline.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -11,6 +13,8 @@ pub struct Shutdown {
     stopping: CancellationToken,
     cutting: CancellationToken,
     tracker: TaskTracker,
+    /// In milliseconds.
+    drain: Arc<AtomicU64>,
 }
 
 impl Shutdown {
@@ -24,6 +28,16 @@ impl Shutdown {
             tokio::time::sleep(drain).await;
             cutting.cancel();
         });
+    }
+
+    /// Sets how long what runs may take when nobody says.
+    pub fn set_drain(&self, drain: Duration) {
+        self.drain.store(u64::try_from(drain.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns how long what runs may take when nobody says.
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain.load(Ordering::Relaxed))
     }
 
     /// Lets nobody wait any longer: everything has ended.

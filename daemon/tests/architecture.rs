@@ -41,6 +41,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "tools::schedule_followup",
         ],
     ),
+    // Stands beside the assembly: it makes anew what that made of the configuration.
+    ("reload", &["config", "session", "telemetry"]),
     ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
 ];
 

@@ -27,7 +27,7 @@ pub struct BootersConfig {
 }
 
 /// `[booters.shipyard]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ShipyardConfig {
     /// The server, without a slash at the end.
     pub endpoint: Option<String>,
@@ -40,7 +40,7 @@ pub struct ShipyardConfig {
 }
 
 /// `[booters.shipyard_neo]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NeoConfig {
     /// The server, without a slash at the end.
     pub endpoint: Option<String>,
@@ -55,7 +55,7 @@ pub struct NeoConfig {
 }
 
 /// `[booters.boxlite]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BoxliteConfig {
     /// A server that runs already, without a slash at the end.
     pub endpoint: Option<String>,

@@ -154,7 +154,7 @@ pub(super) async fn serve(
 /// Reads lines until the peer stops writing, makes no sense, or `closing`; what is under way then is still answered.
 async fn read(stream: &Stream, server: &Arc<Server>, caller: &Arc<Caller>, closing: &CancellationToken) {
     let mut stream_in = stream;
-    let mut lines = Lines::new(server.deps().config.daemon.max_line);
+    let mut lines = Lines::new(server.deps().configured().config.daemon.max_line);
     let mut open = true;
     let mut begun: Option<Instant> = None;
     let connection = &caller.connection;
@@ -231,7 +231,7 @@ fn next_line(lines: &mut Lines, open: bool) -> Option<Result<Vec<u8>, TooLong>> 
 }
 
 fn too_long(server: &Server) -> String {
-    let max = server.deps().config.daemon.max_line;
+    let max = server.deps().configured().config.daemon.max_line;
     let error = RpcError::new(ErrorKind::TooLarge, format!("a line has at most {max} bytes")).hint("send less at once");
     frame::answer(RawValue::NULL, &Err(error))
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use nano_protocol::PROTOCOL;
 use nano_protocol::daemon::{Done, FollowupStatus, Hello, HelloParams, Nothing, ShutdownParams, Status, StoreStatus};
 use nano_protocol::error::{ErrorKind, RpcError};
-use nano_protocol::method::{DaemonHello, DaemonShutdown, DaemonStatus};
+use nano_protocol::method::{DaemonHello, DaemonReload, DaemonShutdown, DaemonStatus};
+use tokio::sync::oneshot;
 
 use super::dispatch::Serve;
 use super::{Caller, Server};
@@ -54,13 +55,33 @@ impl Serve for DaemonStatus {
 
 impl Serve for DaemonShutdown {
     async fn serve(server: &Server, caller: &Caller, params: ShutdownParams) -> Result<Done, RpcError> {
-        if !server.registry.is_admin(caller.uid) {
-            return Err(RpcError::new(ErrorKind::Denied, "only the daemon's user and root may end it"));
-        }
-        let drain = params.grace_ms.map_or(server.deps().config.daemon.drain, Duration::from_millis);
-        server.deps().shutdown.begin(drain);
+        admin(server, caller, "end it")?;
+        let shutdown = &server.deps().shutdown;
+        shutdown.begin(params.grace_ms.map_or(shutdown.drain(), Duration::from_millis));
         Ok(Done {})
     }
+}
+
+impl Serve for DaemonReload {
+    async fn serve(server: &Server, caller: &Caller, _: Nothing) -> Result<Done, RpcError> {
+        admin(server, caller, "have it read its config anew")?;
+        server.registry.is_open()?;
+        let (reply, answer) = oneshot::channel();
+        // Who does it lets go of either when the daemon goes down.
+        let asked = server.reload.send(Some(reply)).await.is_ok();
+        match answer.await {
+            Ok(done) if asked => done.map(|()| Done {}).map_err(|why| {
+                RpcError::new(ErrorKind::InvalidParams, why).hint("mend it and reload again; the old one goes on serving")
+            }),
+            _ => Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later")),
+        }
+    }
+}
+
+fn admin(server: &Server, caller: &Caller, what: &str) -> Result<(), RpcError> {
+    let is = server.registry.is_admin(caller.uid);
+    let denied = || RpcError::new(ErrorKind::Denied, format!("only the daemon's user and root may {what}"));
+    if is { Ok(()) } else { Err(denied()) }
 }
 
 /// Returns the resident memory of this process, as `/proc/self/statm` counts it (proc(5): pages, second field).

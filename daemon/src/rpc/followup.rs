@@ -26,8 +26,8 @@ use crate::session::{admission, reading};
 const MOST: usize = 1000;
 
 impl Server {
-    fn zone(&self) -> &str {
-        &self.deps().config.daemon.time_zone
+    fn zone(&self) -> String {
+        self.deps().configured().config.daemon.time_zone.clone()
     }
 
     /// Returns the follow-up that the caller means, if it may see it.
@@ -114,11 +114,11 @@ impl Serve for FollowupTrigger {
 
 impl Serve for FollowupNext {
     async fn serve(server: &Server, _: &Caller, params: NextParams) -> Result<NextTimes, RpcError> {
-        let zone = calendar::resolve_zone(&params.trigger, None, server.zone()).map_err(invalid)?;
+        let zone = calendar::resolve_zone(&params.trigger, None, &server.zone()).map_err(invalid)?;
         let now = server.deps().clock.now();
         let from = params.from.map(|from| calendar::parse_instant(&from, &zone)).transpose();
         let from: Timestamp = from.map_err(|why| invalid(format!("from: {why}")))?.unwrap_or(now);
-        let schedule = calendar::parse(&params.trigger, None, server.zone(), from).map_err(invalid)?;
+        let schedule = calendar::parse(&params.trigger, None, &server.zone(), from).map_err(invalid)?;
         let count = params.count.unwrap_or(3);
         if !(1..=MOST).contains(&count) {
             return Err(RpcError::new(ErrorKind::Limit, format!("count is 1 to {MOST}")));

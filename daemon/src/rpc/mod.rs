@@ -20,6 +20,7 @@ use std::sync::Arc;
 use nano_protocol::time::Timestamp;
 
 use crate::schedule::scheduler::Scheduler;
+use crate::session::configured::Ask;
 use crate::session::deps::Deps;
 use crate::session::idempotency::KeyLocks;
 use crate::session::registry::Registry;
@@ -34,12 +35,13 @@ pub struct Server {
     /// When the daemon started.
     pub started_at: Timestamp,
     keys: KeyLocks,
+    reload: Ask,
 }
 
 impl Server {
     /// Makes the server of these sessions and follow-ups.
-    pub fn new(registry: Registry, scheduler: Scheduler, started_at: Timestamp) -> Self {
-        Self { registry, scheduler, started_at, keys: KeyLocks::default() }
+    pub fn new(registry: Registry, scheduler: Scheduler, started_at: Timestamp, reload: Ask) -> Self {
+        Self { registry, scheduler, started_at, keys: KeyLocks::default(), reload }
     }
 
     fn deps(&self) -> &Arc<Deps> {

@@ -47,7 +47,8 @@ pub fn book(
 ) -> Result<FollowupRecord, RpcError> {
     is_open(session)?;
     let deps = registry.deps();
-    let (moment, default_zone) = (deps.clock.moment(), &deps.config.daemon.time_zone);
+    let (moment, configured) = (deps.clock.moment(), deps.configured());
+    let default_zone = &configured.config.daemon.time_zone;
     let now = moment.wall;
     let (trigger, beside) = (params.trigger, params.tz.as_deref());
     let mut schedule = calendar::parse(&trigger, beside, default_zone, now).map_err(invalid)?;

@@ -57,10 +57,9 @@ impl Actor {
             tracing::info!(session = %self.record.session.id, %task, "task runs");
         }
         self.deadline = limit.map(|limit| Instant::now() + limit);
-        let steering = &self.deps.config.steering;
         // The task before may have had a watch: its lines are not this one's.
         self.watch = None;
-        if steering.enabled && agent.enable_steering {
+        if self.deps.configured().config.steering.enabled && agent.enable_steering {
             self.watch = SteeringWatch::start(&self.deps, &self.record.session, self.news.clone());
         }
     }

@@ -9,11 +9,11 @@ use nano_protocol::id::{SessionId, TaskId};
 
 use crate::booters::Booter;
 use crate::clock::Clock;
-use crate::config::{AgentConfig, Config};
+use crate::config::AgentConfig;
 use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
-use crate::sandbox::private::Private;
 use crate::session::computer::Wake;
+use crate::session::configured::{Configured, Live};
 use crate::session::event_log::EventLog;
 use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;
@@ -32,12 +32,10 @@ pub struct Deps {
     pub events: EventLog,
     /// Time and ids.
     pub clock: Clock,
-    /// What was configured.
-    pub config: Config,
+    /// What is configured now.
+    pub live: Live,
     /// Agent profiles.
     pub profiles: Profiles,
-    /// Models that can be spoken to; replaced when one is found later.
-    pub models: Mutex<Arc<Catalog>>,
     /// Looks for models where none is configured.
     pub finder: Finder,
     /// Every registered tool.
@@ -52,8 +50,6 @@ pub struct Deps {
     pub shutdown: Shutdown,
     /// The state directory.
     pub state: PathBuf,
-    /// The daemon's own files.
-    pub private: Arc<Private>,
     /// Where sessions work just now.
     pub workspaces: Workspaces,
     /// What makes follow-ups; it stands above sessions, and is there once all is put together.
@@ -63,6 +59,11 @@ pub struct Deps {
 }
 
 impl Deps {
+    /// Returns what is configured now.
+    pub fn configured(&self) -> Arc<Configured> {
+        self.live.now()
+    }
+
     /// Tells whether the profile has gone: its sessions must not get another one's rights.
     pub fn agent_is_gone(&self, name: &str) -> bool {
         self.profiles.get(name).is_none()
@@ -81,16 +82,16 @@ impl Deps {
 
     /// Returns the models of now.
     pub fn models(&self) -> Arc<Catalog> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.configured().models()
     }
 
     /// Returns the models of now, after another look where there was none: a server may have come up since.
     pub async fn look_for_models(&self) -> Arc<Catalog> {
-        if self.models().default().is_none() && self.config.models.is_empty() {
-            let found = Arc::new(self.finder.find().await);
-            *self.models.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        let now = self.configured();
+        if now.models().default().is_none() && now.config.models.is_empty() {
+            now.found(self.finder.find().await);
         }
-        self.models()
+        now.models()
     }
 
     /// Returns the folder for a session's long outputs.

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::configured::Live;
 use crate::clock::Clock;
 use crate::store::{Change, Commit, Key, Store, StoreError};
 
@@ -21,9 +22,11 @@ use crate::store::{Change, Commit, Key, Store, StoreError};
 const PRUNE: Duration = Duration::from_hours(6);
 
 /// Removes events that are older than the config keeps them, now and then until the daemon goes down.
-pub async fn keep_short(store: Store, clock: Clock, keep: Duration, stopping: CancellationToken) {
-    let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+pub async fn keep_short(store: Store, clock: Clock, live: Live, stopping: CancellationToken) {
+    let mut changes = live.changes();
     loop {
+        let keep = live.now().config.daemon.keep_events.as_millis();
+        let keep = i64::try_from(keep).unwrap_or(i64::MAX);
         let oldest = Timestamp(clock.now().0.saturating_sub(keep));
         match prune(&store, oldest).await {
             Ok(0) => {}
@@ -33,6 +36,8 @@ pub async fn keep_short(store: Store, clock: Clock, keep: Duration, stopping: Ca
         tokio::select! {
             () = stopping.cancelled() => return,
             () = tokio::time::sleep(PRUNE) => {}
+            // It is never the last one: `live` is ours.
+            _ = changes.changed() => {}
         }
     }
 }

@@ -12,6 +12,7 @@ mod boot;
 mod call;
 mod children;
 pub mod computer;
+pub mod configured;
 pub mod deps;
 pub mod event_log;
 pub mod idempotency;

@@ -86,7 +86,7 @@ pub(super) fn new_record(
     let tools = params.tools.or_else(|| agent.tools.clone());
     let now = deps.clock.now();
     let workspace = match params.workspace {
-        Some(workspace) => given_workspace(&workspace, &deps.config.daemon.workspaces)?,
+        Some(workspace) => given_workspace(&workspace, &deps.configured().config.daemon.workspaces)?,
         None => deps.own_workspace(id.as_str()).to_string_lossy().into_owned(),
     };
     let session = Session {

@@ -16,6 +16,7 @@ use tokio::sync::RwLockReadGuard;
 use said::{agent, check, merge, reset, sizes};
 pub use said::{check_tools, no_such_tool};
 
+use super::configured::Live;
 use super::deps::Deps;
 use super::registry::Registry;
 use crate::config::AgentConfig;
@@ -53,9 +54,8 @@ impl Profile {
 }
 
 /// Every profile.
-#[derive(Default)]
 pub struct Profiles {
-    configured: BTreeMap<String, AgentConfig>,
+    live: Live,
     stored: RwLock<BTreeMap<String, ProfileRecord>>,
     /// Held for writing by a change from its look at what is there to its end, so that no other is lost, and for reading
     /// by the opening of a session, so that the profile is not deleted under its hands.
@@ -64,10 +64,10 @@ pub struct Profiles {
 
 impl Profiles {
     /// Reads the stored ones.
-    pub fn load(configured: BTreeMap<String, AgentConfig>, store: &Store) -> Result<Self, StoreError> {
+    pub fn load(live: Live, store: &Store) -> Result<Self, StoreError> {
         let mut stored = BTreeMap::new();
         for name in store.ids_backwards(&Key::all(b'a'), None) {
-            if configured.contains_key(&name) {
+            if live.now().config.agents.contains_key(&name) {
                 tracing::warn!(agent = name, "the config file's profile hides a stored one of the same name");
             }
             match store.get::<ProfileRecord>(&Key::agent(&name)) {
@@ -76,13 +76,13 @@ impl Profiles {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { configured, stored: RwLock::new(stored), change: tokio::sync::RwLock::default() })
+        Ok(Self { live, stored: RwLock::new(stored), change: tokio::sync::RwLock::default() })
     }
 
     /// Returns the profile of this name.
     pub fn get(&self, name: &str) -> Option<Profile> {
         let stored = self.stored(name).map(|record| agent(&record.said));
-        if let Some(agent) = self.configured.get(name).cloned() {
+        if let Some(agent) = self.live.now().config.agents.get(name).cloned() {
             return Some(Profile { agent, source: Source::Config, hides: stored.is_some() });
         }
         let builtin = (name == "default").then(|| (AgentConfig::default(), Source::Builtin));
@@ -93,7 +93,8 @@ impl Profiles {
     /// Returns every name, in order.
     pub fn names(&self) -> Vec<String> {
         let stored = self.stored.read().unwrap_or_else(PoisonError::into_inner);
-        let names = self.configured.keys().chain(stored.keys()).cloned().chain(["default".to_owned()]);
+        let now = self.live.now();
+        let names = now.config.agents.keys().chain(stored.keys()).cloned().chain(["default".to_owned()]);
         names.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -111,7 +112,7 @@ impl Profiles {
         let denied = |why: String, hint: &str| Err(RpcError::new(ErrorKind::Denied, why).hint(hint));
         let profile = self.get(name).map(|profile| profile.source);
         if profile == Some(Source::Config) {
-            let hint = "edit it there and start nanod anew, or make one of another name with nanoctl agents create";
+            let hint = "edit it there, then nanoctl reload, or make one of another name with nanoctl agents create";
             return denied(
                 format!("agent {name} is [agents.{name}] of the config file, which is read-only here"),
                 hint,

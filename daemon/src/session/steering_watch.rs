@@ -104,6 +104,8 @@ pub(super) struct SteeringWatch {
     deps: Arc<Deps>,
     folder: PathBuf,
     session: SessionId,
+    /// The file's name when the task began.
+    name: String,
     since: Timestamp,
     looking: tokio::task::JoinHandle<()>,
 }
@@ -115,7 +117,8 @@ impl SteeringWatch {
         if !folder.is_dir() {
             return None;
         }
-        deps.workspaces.enter(&folder, &session.id, &deps.config.steering.file, news.clone());
+        let name = deps.configured().config.steering.file.clone();
+        deps.workspaces.enter(&folder, &session.id, &name, news.clone());
         let looking = deps.shutdown.spawn("steering-file", async move {
             let mut ticks = tokio::time::interval(LOOK);
             loop {
@@ -126,7 +129,7 @@ impl SteeringWatch {
             }
         });
         let (deps, session, since) = (deps.clone(), session.id.clone(), deps.clock.now());
-        Some(Self { deps, folder, session, since, looking })
+        Some(Self { deps, folder, session, name, since, looking })
     }
 
     /// Tells whether this session began first in its workspace.
@@ -146,8 +149,8 @@ impl Actor {
     /// Takes what is new in the steering file.
     pub(super) async fn take_steering_file(&mut self) -> Result<(), StoreError> {
         let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_first()) else { return Ok(()) };
-        let (folder, since) = (watch.folder.clone(), watch.since);
-        let (name, owner) = (self.deps.config.steering.file.clone(), self.record.session.owner);
+        let (folder, name, since) = (watch.folder.clone(), watch.name.clone(), watch.since);
+        let owner = self.record.session.owner;
         let key = Key::position(&self.record.session.workspace);
         let mut position: Option<Position> = self.deps.store.get(&key)?;
         loop {

@@ -78,7 +78,7 @@ impl Library {
         let shelves = self.look_now(workspace);
         let roots = match workspace {
             Some(workspace) => vec![self.root_of(workspace)],
-            None => self.writable().cloned().collect(),
+            None => self.writable(),
         };
         let mut refused = Vec::new();
         for root in &roots {

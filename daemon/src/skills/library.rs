@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::mpsc;
 
@@ -53,18 +53,30 @@ pub type Shelves = Vec<Arc<Shelf>>;
 
 /// Every folder of skills that the daemon knows.
 pub struct Library {
-    /// Before a workspace's.
-    first: Vec<Root>,
+    named: RwLock<Arc<Named>>,
     /// After a workspace's.
     then: Vec<Root>,
     shipped: Arc<Shelf>,
-    /// Workspaces below these are trusted.
-    trust: Vec<PathBuf>,
     watch: Option<Watch>,
     stock: Mutex<Stock>,
     /// Edits take turns.
     turn: Mutex<()>,
     changed: mpsc::Sender<Changed>,
+}
+
+/// What the config names.
+struct Named {
+    /// Roots that come before a workspace's.
+    first: Vec<Root>,
+    /// Workspaces below these are trusted.
+    trust: Vec<PathBuf>,
+}
+
+impl Named {
+    fn new(paths: Vec<PathBuf>, trust: Vec<PathBuf>) -> Arc<Self> {
+        let root = |path| Root { path, source: Source::Config, workspace: None };
+        Arc::new(Self { first: paths.into_iter().map(root).collect(), trust })
+    }
 }
 
 /// A root's shelf, once it was read; locked while it is read, so that a folder that hangs keeps no other waiting.
@@ -101,10 +113,9 @@ impl Library {
         let system = places.system.into_iter().map(root(Source::System));
         let shipped = Root { path: PathBuf::from("nanod:"), source: Source::Shipped, workspace: None };
         let library = Self {
-            first: places.config.into_iter().map(root(Source::Config)).collect(),
+            named: RwLock::new(Named::new(places.config, places.trust)),
             then: user.chain(system).collect(),
             shipped: Arc::new(Shelf::fixed(shipped, shipped::all())),
-            trust: places.trust,
             watch: places.watch.then(Watch::default),
             stock: Mutex::default(),
             turn: Mutex::default(),
@@ -118,22 +129,37 @@ impl Library {
         self.watch.as_ref()
     }
 
+    /// Has other folders and trusted places serve from the next look on.
+    pub fn rename(&self, paths: Vec<PathBuf>, trust: Vec<PathBuf>) {
+        let next = Named::new(paths, trust);
+        let old = std::mem::replace(&mut *self.named.write().unwrap_or_else(PoisonError::into_inner), next);
+        let serving: Vec<PathBuf> = self.writable().into_iter().map(|root| root.path).collect();
+        for gone in old.first.iter().filter(|root| !serving.contains(&root.path)) {
+            self.stock().shelves.remove(&gone.path);
+            self.watch.iter().for_each(|watch| watch.forget(&gone.path));
+        }
+    }
+
+    fn named(&self) -> Arc<Named> {
+        self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Tells whether the workspace's skills may stand in the prompt unasked.
     pub fn trusts(&self, workspace: &Path) -> bool {
-        self.trust.iter().any(|root| real(workspace).starts_with(real(root)))
+        self.named().trust.iter().any(|root| real(workspace).starts_with(real(root)))
     }
 
     /// Returns where a workspace has its skills; one of the daemon's own roots where it is that, as in its user's home.
     pub(super) fn root_of(&self, workspace: &Path) -> Root {
         let place = real(workspace);
         let is_home =
-            |root: &&Root| root.path.ends_with(BELOW) && root.path.ancestors().nth(2).map(real) == Some(place.clone());
-        self.writable().find(is_home).cloned().unwrap_or_else(|| workspace_root(workspace))
+            |root: &Root| root.path.ends_with(BELOW) && root.path.ancestors().nth(2).map(real) == Some(place.clone());
+        self.writable().into_iter().find(is_home).unwrap_or_else(|| workspace_root(workspace))
     }
 
     /// Returns the roots that skills can be made in without a workspace, the first counts first.
-    pub fn writable(&self) -> impl Iterator<Item = &Root> {
-        self.first.iter().chain(&self.then)
+    pub fn writable(&self) -> Vec<Root> {
+        self.named().first.iter().chain(&self.then).cloned().collect()
     }
 
     /// Looks at every folder that a session in `workspace` can see, and returns what is there now.
@@ -152,7 +178,7 @@ impl Library {
         let mut seen = HashSet::new();
         let mut is_new = |root: &&Root| seen.insert(real(&root.path));
         let mut shelves = Shelves::new();
-        shelves.extend(self.first.iter().filter(&mut is_new).map(|root| self.shelf(root)));
+        shelves.extend(self.named().first.iter().filter(&mut is_new).map(|root| self.shelf(root)));
         if let Some(own) = own {
             shelves.push(self.shelf(&own));
             self.keep_recent(own.path);
@@ -230,9 +256,9 @@ impl Library {
     /// Tells whether, as far as is known, a skill of another root hides the one of this name in `root` from the sessions
     /// of a workspace.
     pub fn is_hidden(&self, root: &Root, name: &str, workspace: &Path) -> bool {
-        let own = self.root_of(workspace);
+        let (own, named) = (self.root_of(workspace), self.named());
         let stock = self.stock();
-        let order = self.first.iter().chain(std::iter::once(&own)).chain(&self.then);
+        let order = named.first.iter().chain(std::iter::once(&own)).chain(&self.then);
         let before = order.take_while(|one| one.path != root.path);
         let holds =
             |shelf: &Arc<Shelf>| shelf.skills.iter().any(|skill| skill.document.valid && skill.document.name == name);
