@@ -121,8 +121,10 @@ A session that does nothing takes it as a task.")]
     /// Show how the daemon is
     Status,
     /// Have the daemon read its config anew
-    #[command(after_help = "A config with a mistake changes nothing: the error names file, line and key. What needs a restart keeps its
-old value; the daemon's log and a `warning` event name it.")]
+    #[command(
+        after_help = "A config with a mistake changes nothing: the error names file, line and key. What needs a restart keeps its
+old value; the daemon's log and a `warning` event name it."
+    )]
     Reload,
     /// Stop the daemon in order
     Shutdown(shutdown::Args),

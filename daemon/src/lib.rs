@@ -52,11 +52,12 @@ use config::places::Places;
 use config::{Config, ModelConfig};
 use model::catalog::Catalog;
 use model::detect::Finder;
+use reload::Reload;
 use rpc::Server;
 use rpc::listener::Socket;
+use sandbox::leftovers::{self, Ended};
 use sandbox::private::Private;
 use schedule::scheduler::Scheduler;
-use reload::Reload;
 use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
 use session::event_log::{self, EventLog};
@@ -161,6 +162,7 @@ pub enum Phase {
 pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
     let lock = store::lock(&places.state_dir).await?;
+    let mark = end_leftovers(&places.state_dir).await;
     let events = EventLog::default();
     let told = events.clone();
     let publish = move |fresh: &[_]| told.publish(fresh);
@@ -171,7 +173,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let models = models(&config.models, &finder).await?;
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
-    let booters = booters::all(&config.booters, &library, helper, env.for_tools());
+    let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
+    let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
     let deps = Arc::new(Deps {
@@ -216,6 +219,31 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Ends what an earlier run of this daemon left running, and returns the variable by which the next one finds what this
+/// one leaves.
+async fn end_leftovers(state: &Path) -> Option<(String, String)> {
+    let state = state.to_owned();
+    let ended = tokio::task::spawn_blocking(move || {
+        let mark = leftovers::mark(&state)?;
+        let ended = leftovers::end(&mark);
+        std::io::Result::Ok((mark, ended))
+    });
+    let (mark, ended) = match ended.await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "what an earlier run left running cannot be looked for");
+            return None;
+        }
+        Err(_) => return None,
+    };
+    match ended {
+        Ended { found: 0, .. } => {}
+        Ended { found, left: 0 } => tracing::warn!(found, "processes that an earlier run left were ended"),
+        Ended { found, left } => tracing::error!(found, left, "processes that an earlier run left do not end"),
+    }
+    Some((leftovers::MARK.to_owned(), mark))
 }
 
 /// Returns what of all files is the daemon's own.

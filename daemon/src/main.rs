@@ -8,7 +8,7 @@ use clap::Parser;
 use nanod::config::env::Env;
 use nanod::config::places::{Flags, Places};
 use nanod::config::{self, Config};
-use nanod::sandbox::helper;
+use nanod::sandbox::{helper, leftovers};
 use nanod::shutdown::Shutdown;
 use nanod::store::StoreError;
 use nanod::{Phase, RunError, Start, telemetry};
@@ -45,6 +45,9 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::parse();
     let env = Env::capture();
+    if let Err(why) = leftovers::step_out(env.get(leftovers::MARK), std::env::args_os()) {
+        return complain(&format!("it was started by a command of another nanod and cannot start anew: {why}"), 1);
+    }
     let (config, places) = match configure(&arguments, &env) {
         Ok(configured) => configured,
         Err(error) => return complain(&error.to_string(), EX_CONFIG),

@@ -52,7 +52,8 @@ impl Reload {
     async fn reload(&self) -> Result<(), String> {
         let (places, env) = (self.places.clone(), self.env.clone());
         let read = tokio::task::spawn_blocking(move || read(&places, &env)).await;
-        let mut next = read.map_err(|_| "reading it failed inside the daemon; its log has the details".to_owned())??;
+        let mut next =
+            read.map_err(|_| "reading it failed inside the daemon; its log has the details".to_owned())??;
         let models = models(&next.models, &self.deps.finder).await.map_err(|why| why.to_string())?;
         let old = self.deps.configured();
         let kept = keep(&old.config, &mut next);

@@ -24,8 +24,10 @@ pub fn filter(text: &str) -> Result<EnvFilter, String> {
 /// Starts logging what the filter lets through; one that is none is an error in words.
 pub fn start(text: &str, journald: bool) -> Result<(), String> {
     // A log that cannot be written is no reason to panic.
-    let lines =
-        tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter(text)?).with_writer(io::stderr as fn() -> io::Stderr);
+    let lines = tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_env_filter(filter(text)?)
+        .with_writer(io::stderr as fn() -> io::Stderr);
     let lines = lines.with_ansi(false);
     if journald { begin(lines.event_format(Journald)) } else { begin(lines.with_target(false)) }
 }

@@ -15,12 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
 use crate::sandbox::helper::{Job, News};
+use crate::sandbox::leftovers::MARK;
 use crate::sandbox::process::Process;
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 use crate::tools::{Tool, registry};
 
 /// What commands get of the daemon's environment: never keys, sockets or credentials.
-const ENV: [&str; 9] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL"];
+const ENV: [&str; 10] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL", MARK];
 /// How long a background command is watched for failing at once.
 const BACKGROUND: Duration = Duration::from_millis(100);
 /// Everything this booter may offer.

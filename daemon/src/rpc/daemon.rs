@@ -71,7 +71,8 @@ impl Serve for DaemonReload {
         let asked = server.reload.send(Some(reply)).await.is_ok();
         match answer.await {
             Ok(done) if asked => done.map(|()| Done {}).map_err(|why| {
-                RpcError::new(ErrorKind::InvalidParams, why).hint("mend it and reload again; the old one goes on serving")
+                RpcError::new(ErrorKind::InvalidParams, why)
+                    .hint("mend it and reload again; the old one goes on serving")
             }),
             _ => Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later")),
         }

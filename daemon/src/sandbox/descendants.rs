@@ -21,6 +21,12 @@ pub fn descendants(root: i32) -> Vec<i32> {
     all.iter().filter(|(pid, stat)| !stat.zombie && descends(**pid, root, &all)).map(|(pid, _)| *pid).collect()
 }
 
+/// Returns every living process that `belongs` says so of, or of the nearest one above it that it knows.
+pub fn chosen(belongs: &HashMap<i32, bool>) -> Vec<i32> {
+    let all = all();
+    all.iter().filter(|(pid, stat)| !stat.zombie && follows(**pid, belongs, &all)).map(|(pid, _)| *pid).collect()
+}
+
 /// Sends a signal to all that `kin` lists.
 pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) {
     let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
@@ -33,16 +39,17 @@ pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) {
 }
 
 fn descends(pid: i32, root: i32, all: &HashMap<i32, Stat>) -> bool {
-    let mut at = pid;
+    above(pid, all).skip(1).any(|one| one == root)
+}
+
+fn follows(pid: i32, belongs: &HashMap<i32, bool>, all: &HashMap<i32, Stat>) -> bool {
+    above(pid, all).find_map(|one| belongs.get(&one).copied()).unwrap_or(false)
+}
+
+/// Returns the process and those above it, the nearest first.
+fn above(pid: i32, all: &HashMap<i32, Stat>) -> impl Iterator<Item = i32> {
     // The bound ends the walk where numbers were used again while `/proc` was read.
-    for _ in 0..all.len() {
-        match all.get(&at) {
-            Some(stat) if stat.parent == root => return true,
-            Some(stat) => at = stat.parent,
-            None => return false,
-        }
-    }
-    false
+    std::iter::successors(Some(pid), |at| Some(all.get(at)?.parent)).take(all.len() + 1)
 }
 
 fn all() -> HashMap<i32, Stat> {
@@ -61,7 +68,9 @@ fn parse(stat: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stat, parse};
+    use std::collections::HashMap;
+
+    use super::{Stat, descends, follows, parse};
 
     #[test]
     fn stat_lines() {
@@ -70,5 +79,30 @@ mod tests {
         check("7 (a) b) (c) Z 3 7 5 0", Some(Stat { zombie: true, parent: 3 }));
         check("7 (sh) S", None);
         check("", None);
+    }
+
+    /// 1 ← 2 ← 3 ← 4 ← 5, 1 ← 6; 8 and 9 are each other's parent, as numbers that were used again may be.
+    fn tree() -> HashMap<i32, Stat> {
+        let parents = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 1), (8, 9), (9, 8)];
+        parents.into_iter().map(|(pid, parent)| (pid, Stat { zombie: false, parent })).collect()
+    }
+
+    #[test]
+    fn kinship() {
+        for (pid, root, expected) in
+            [(5, 2, true), (3, 2, true), (2, 2, false), (6, 2, false), (7, 2, false), (8, 2, false), (8, 9, true)]
+        {
+            assert_eq!(descends(pid, root, &tree()), expected, "{pid} below {root}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_one_that_is_known_decides() {
+        let belongs = HashMap::from([(2, true), (4, false)]);
+        for (pid, expected) in
+            [(1, false), (2, true), (3, true), (4, false), (5, false), (6, false), (7, false), (8, false)]
+        {
+            assert_eq!(follows(pid, &belongs, &tree()), expected, "{pid}");
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! standard input is the control channel: one [`Job`] comes in, [`News`] go out. When the channel closes, on
 //! purpose or because the daemon died, the helper ends everything below it: TERM, [`GRACE`], KILL until nobody is left.
 //! The keeper does the same if the command kills the helper. Both live until nobody is left. There is no runtime here
-//! and nothing of the daemon's environment.
+//! and nothing of the daemon's environment but the mark by which [`super::leftovers`] finds what even the keeper left.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -3,6 +3,7 @@
 pub mod descendants;
 pub mod helper;
 pub mod lease;
+pub mod leftovers;
 pub mod output;
 pub mod place;
 pub mod private;

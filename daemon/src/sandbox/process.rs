@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::SandboxError;
 use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
+use super::leftovers::MARK;
 use super::output::Output;
 
 /// How long a pipe that somebody still holds must be silent to count as drained.
@@ -104,6 +105,8 @@ pub(super) async fn keeper(
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = Command::new(helper);
     command.arg(ARGUMENT).env_clear().current_dir("/");
+    // It may be left behind as well.
+    command.envs(job.env.iter().filter(|(name, _)| name == MARK).cloned());
     command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null());
     let child = command.spawn()?;
     // It holds our copies of the other ends: nobody would see them close.

@@ -103,7 +103,7 @@ impl Actor {
         let (content, ok, stopped) = match outcome {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
             Ok(ToolOutcome::Failed(text)) => (text, false, false),
-            Ok(ToolOutcome::Stopped(text)) => (text, false, true),
+            Ok(ToolOutcome::Stopped(text)) => (self.deps.stopped(text), false, true),
             Ok(ToolOutcome::Settles(key, outcome)) => {
                 open.settles = Some(key);
                 return Box::pin(self.call_ended(at, Ok(*outcome))).await;

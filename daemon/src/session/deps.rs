@@ -121,6 +121,12 @@ impl Deps {
         self.store.commit(Commit::owed(vec![Change::Event(draft)])).await.map(|_| ())
     }
 
+    /// Adds to the text of a stopped call why it was, where that was the daemon's own doing.
+    pub fn stopped(&self, text: String) -> String {
+        let cut = self.shutdown.cutting().is_cancelled();
+        if cut { format!("{text}\n[nanod was being shut down]") } else { text }
+    }
+
     /// Returns why the store does not serve any more.
     pub fn failure(&self) -> Option<StoreError> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,0 +1,220 @@
+//! What a dead daemon left running where its helpers died with it: ended at the next start, and nothing else is.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nano_protocol::message::{Outcome, Role};
+use nano_protocol::task::TaskState;
+use nano_tests::client::Client;
+use nano_tests::daemon::Daemon;
+use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::{processes, programs, transcript, wait};
+use rustix::process::Signal;
+use serde_json::json;
+
+const MARK: &str = "NANO_COMMAND_OF";
+
+fn pid(daemon: &Daemon) -> i32 {
+    i32::try_from(daemon.pid()).expect("a process id")
+}
+
+fn environment(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+fn is_helper(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "nano-exec")
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Kills the daemon with every helper, so that nobody ends what they started; returns what is left.
+fn kill_all_at_once(daemon: &mut Daemon) -> Vec<i32> {
+    let helpers: Vec<i32> = helpers_of(pid(daemon));
+    assert!(!helpers.is_empty(), "a command runs");
+    for pid in &helpers {
+        processes::signal(*pid, Signal::STOP);
+    }
+    processes::signal(pid(daemon), Signal::KILL);
+    drop(daemon.wait());
+    for pid in &helpers {
+        processes::signal(*pid, Signal::KILL);
+    }
+    wait::until("the end of the helpers", || helpers.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    daemon.left().into_iter().map(|one| one.pid).collect()
+}
+
+/// Returns the helpers below a daemon, and no other daemon's.
+fn helpers_of(daemon: i32) -> Vec<i32> {
+    let children = |pid: i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+    };
+    let all_of = |pid: i32| {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let files = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        files
+            .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+            .collect::<Vec<i32>>()
+    };
+    let keepers: Vec<i32> = all_of(daemon).into_iter().filter(|pid| is_helper(*pid)).collect();
+    let inner = keepers.iter().flat_map(|pid| children(*pid)).filter(|pid| is_helper(*pid)).collect::<Vec<_>>();
+    [keepers, inner].concat()
+}
+
+/// Waits until the command has left all these files in the workspace.
+fn wait_for(daemon: &Daemon, files: &[&str]) {
+    for file in files {
+        let path = daemon.workspace().join(file);
+        wait::until(file, || path.exists().then_some(()));
+    }
+}
+
+fn number(path: &Path) -> i32 {
+    wait::until("a process id in a file", || fs::read_to_string(path).ok()?.trim().parse().ok())
+}
+
+#[test]
+fn what_is_left_is_ended_before_anything_goes_on() {
+    for (how, command, files) in [
+        ("a plain command", "touch up; while :; do sleep 0.02; echo on >> marks; done", &["up"][..]),
+        ("one that ignores TERM", "trap '' TERM; touch up; while :; do sleep 0.02; echo on >> marks; done", &["up"]),
+        (
+            "a session of its own, whose parent is gone",
+            "(setsid sh -c 'trap \"\" TERM HUP; touch up; while :; do sleep 0.02; echo on >> marks; done' &); sleep 1000",
+            &["up"],
+        ),
+        (
+            "below one with the mark, one without",
+            "env -i PATH=\"$PATH\" sh -c 'touch up; while :; do sleep 0.02; echo on >> marks; done'; true",
+            &["up"],
+        ),
+        ("stopped", "trap '' HUP; touch up; while :; do sleep 0.02; echo on >> marks; done", &["up"]),
+    ] {
+        let server = ModelServer::script(vec![Turn::exec("c1", command), Turn::text("done")]);
+        let mut daemon = Daemon::start(&server);
+        let mut client = daemon.client();
+        let session = daemon.session(&mut client);
+        let task = client.submit(&session, "p");
+        wait_for(&daemon, files);
+        let left = kill_all_at_once(&mut daemon);
+        assert!(left.iter().any(|pid| is_alive(*pid)), "{how}: something is left");
+        if how == "stopped" {
+            left.iter().for_each(|pid| processes::signal(*pid, Signal::STOP));
+        }
+        daemon.restart();
+        // It answers: nothing of before may run now.
+        assert_eq!(left.iter().filter(|pid| is_alive(**pid)).count(), 0, "{how}: {}", daemon.log());
+        let marks = fs::read(daemon.workspace().join("marks")).unwrap_or_default();
+        assert!(daemon.log().contains("processes that an earlier run left were ended"), "{how}: {}", daemon.log());
+        let mut client = daemon.client();
+        assert_eq!(client.settled(&task.id).state, TaskState::Succeeded, "{how}");
+        let messages = transcript::read(&mut client, &session);
+        let result = messages.iter().find(|message| message.role == Role::Tool).expect("a result");
+        assert_eq!(result.outcome, Some(Outcome::Unknown), "{how}: {result:?}");
+        assert_eq!(fs::read(daemon.workspace().join("marks")).unwrap_or_default(), marks, "{how}: it goes on");
+    }
+}
+
+/// Starts a process that is nobody's, with this mark.
+fn stranger(mark: &str) -> Child {
+    let mut command = Command::new("/bin/sleep");
+    command.arg("1000").env_clear().env(MARK, mark).stdin(Stdio::null()).process_group(0);
+    command.spawn().expect("a stranger")
+}
+
+#[test]
+fn strangers_live() {
+    let server = ModelServer::script(vec![
+        Turn::exec("c1", format!("printf %s \"${MARK}\" > mark; touch up; sleep 1000")),
+        Turn::text("done"),
+    ]);
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.submit(&session, "p");
+    wait_for(&daemon, &["up"]);
+    let mark = fs::read_to_string(daemon.workspace().join("mark")).expect("a mark");
+    assert!(!mark.is_empty());
+    let copied = daemon.root().join("copy");
+    fs::create_dir(&copied).expect("a folder");
+    fs::copy(daemon.state().join("instance"), copied.join("instance")).expect("a copy");
+    let mut strangers: Vec<Child> =
+        ["", "other-1-2", &mark[..mark.len() - 1], &format!("{mark}0"), &mark.to_lowercase()].map(stranger).into();
+    let left = kill_all_at_once(&mut daemon);
+    daemon.restart();
+    assert_eq!(left.iter().filter(|pid| is_alive(**pid)).count(), 0, "{}", daemon.log());
+    for stranger in &mut strangers {
+        assert_eq!(stranger.try_wait().expect("its state"), None);
+        stranger.kill().and_then(|()| stranger.wait()).expect("its end");
+    }
+    // The other daemon, on a copy of the state, is another one.
+    let mut ours = stranger(&mark);
+    let mut command = programs::command("nanod");
+    command.arg("--socket").arg(copied.join("sock")).arg("--state-dir").arg(&copied);
+    command.env("HOME", daemon.root()).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut other = command.arg("--config").arg(daemon.root().join("nanod.toml")).spawn().expect("nanod starts");
+    wait::until("the other daemon", || Client::connect(&copied.join("sock")).ok());
+    assert_eq!(ours.try_wait().expect("its state"), None);
+    ours.kill().and_then(|()| ours.wait()).expect("its end");
+    processes::signal(i32::try_from(other.id()).expect("a process id"), Signal::TERM);
+    assert_eq!(other.wait().expect("its end").code(), Some(0));
+}
+
+#[test]
+fn a_daemon_that_a_command_started_lives_on_with_its_own() {
+    let nanod = programs::program("nanod").display().to_string();
+    let start = format!(
+        "setsid {nanod} --socket ../inner.sock --state-dir ../inner --config ../nanod.toml >/dev/null 2>../inner.log & \
+         echo $! > inner.pid; sleep 1000"
+    );
+    let server = ModelServer::answering(move |request, _| {
+        let has = |text: &str| request["messages"].to_string().contains(text);
+        Some(match () {
+            () if has("inner task") => Turn::exec("c1", "echo $$ > shell.pid; sleep 1000"),
+            () if request["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool")) => {
+                Turn::text("done")
+            }
+            () => Turn::exec("c1", start.clone()),
+        })
+    });
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let outer = client.submit(&session, "p");
+    let socket = daemon.root().join("inner.sock");
+    let mut inner = wait::until("the inner daemon", || Client::connect(&socket).ok());
+    let inside = inner.get::<serde_json::Value>("session.create", &json!({"workspace": daemon.workspace()}));
+    inner.submit(inside["id"].as_str().expect("an id"), "inner task");
+    let shell = number(&daemon.workspace().join("shell.pid"));
+    let inner_pid = number(&daemon.workspace().join("inner.pid"));
+    let status: serde_json::Value = inner.get("daemon.status", &json!({}));
+    assert_eq!(status["pid"], inner_pid, "it is the process that was started");
+    assert!(environment(inner_pid).split(|byte| *byte == 0).any(|one| one == format!("{MARK}=").as_bytes()));
+    kill_all_at_once(&mut daemon);
+    daemon.restart();
+    assert!(daemon.log().contains("processes that an earlier run left were ended"), "{}", daemon.log());
+    assert_eq!(daemon.client().settled(&outer.id).state, TaskState::Succeeded);
+    assert!(is_alive(inner_pid) && is_alive(shell), "the inner daemon and its command live");
+    inner.get::<serde_json::Value>("daemon.status", &json!({}));
+    inner.get::<serde_json::Value>("daemon.shutdown", &json!({"grace_ms": 0}));
+    wait::until("the end of the inner daemon", || (!is_alive(inner_pid) && !is_alive(shell)).then_some(()));
+}
+
+#[test]
+fn after_an_orderly_end_there_is_nothing_to_end() {
+    let server = ModelServer::script(vec![Turn::exec("c1", "sleep 1000 & echo on"), Turn::text("done")]);
+    let mut daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    assert_eq!(daemon.terminate().code(), Some(0));
+    assert_eq!(daemon.left(), []);
+    daemon.restart();
+    assert!(!daemon.log().contains("an earlier run"), "{}", daemon.log());
+}
