@@ -55,7 +55,7 @@ use model::detect::Finder;
 use reload::Reload;
 use rpc::Server;
 use rpc::listener::Socket;
-use sandbox::leftovers::{self, Ended};
+use sandbox::leftovers;
 use sandbox::private::Private;
 use schedule::scheduler::Scheduler;
 use session::configured::{Asked, Configured, Live};
@@ -68,6 +68,7 @@ use shutdown::Shutdown;
 use skills::library::{Changed, Library};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools::Tool;
 
@@ -162,7 +163,7 @@ pub enum Phase {
 pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
     let lock = store::lock(&places.state_dir).await?;
-    let mark = end_leftovers(&places.state_dir).await;
+    let mark = leftovers::end_all(&places.state_dir).await;
     let events = EventLog::default();
     let told = events.clone();
     let publish = move |fresh: &[_]| told.publish(fresh);
@@ -200,6 +201,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let scheduler = Scheduler::load(registry.clone())?;
     let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)
+        .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
@@ -210,40 +212,20 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     shutdown.spawn("scheduler", scheduler.run());
     attend(&deps, changed);
     shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
-    shutdown.stopping().cancelled().await;
+    end(&deps, serving, closing).await
+}
+
+/// Ends in order: waits for what runs, then lets connections go.
+async fn end(deps: &Deps, serving: JoinHandle<()>, closing: CancellationToken) -> Result<(), RunError> {
+    deps.shutdown.stopping().cancelled().await;
     tracing::info!("going down");
-    shutdown.ended(ENDING).await;
-    shutdown.finish();
+    deps.shutdown.ended(ENDING).await;
+    deps.shutdown.finish();
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
     }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
-}
-
-/// Ends what an earlier run of this daemon left running, and returns the variable by which the next one finds what this
-/// one leaves.
-async fn end_leftovers(state: &Path) -> Option<(String, String)> {
-    let state = state.to_owned();
-    let ended = tokio::task::spawn_blocking(move || {
-        let mark = leftovers::mark(&state)?;
-        let ended = leftovers::end(&mark);
-        std::io::Result::Ok((mark, ended))
-    });
-    let (mark, ended) = match ended.await {
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "what an earlier run left running cannot be looked for");
-            return None;
-        }
-        Err(_) => return None,
-    };
-    match ended {
-        Ended { found: 0, .. } => {}
-        Ended { found, left: 0 } => tracing::warn!(found, "processes that an earlier run left were ended"),
-        Ended { found, left } => tracing::error!(found, left, "processes that an earlier run left do not end"),
-    }
-    Some((leftovers::MARK.to_owned(), mark))
 }
 
 /// Returns what of all files is the daemon's own.

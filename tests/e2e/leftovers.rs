@@ -41,7 +41,7 @@ fn kill_all_at_once(daemon: &mut Daemon) -> Vec<i32> {
         processes::signal(*pid, Signal::STOP);
     }
     processes::signal(pid(daemon), Signal::KILL);
-    drop(daemon.wait());
+    assert_eq!(daemon.wait().code(), None, "it was killed");
     for pid in &helpers {
         processes::signal(*pid, Signal::KILL);
     }
@@ -105,7 +105,9 @@ fn what_is_left_is_ended_before_anything_goes_on() {
         let left = kill_all_at_once(&mut daemon);
         assert!(left.iter().any(|pid| is_alive(*pid)), "{how}: something is left");
         if how == "stopped" {
-            left.iter().for_each(|pid| processes::signal(*pid, Signal::STOP));
+            for pid in &left {
+                processes::signal(*pid, Signal::STOP);
+            }
         }
         daemon.restart();
         // It answers: nothing of before may run now.

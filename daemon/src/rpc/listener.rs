@@ -1,6 +1,6 @@
 //! The socket: bound under the state directory's lock, closed to others, never taken from a daemon that lives.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
@@ -12,6 +12,7 @@ use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::traits::StreamCommon as _;
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName};
+use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -34,11 +35,12 @@ pub struct Socket {
 
 impl Socket {
     /// Binds `path`: mode 0660 and the group where there is one, else 0600.
-    pub fn bind(path: &Path, group: Option<u32>) -> io::Result<Self> {
+    pub async fn bind(path: &Path, group: Option<u32>) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !folder.exists() {
             fs::DirBuilder::new().recursive(true).mode(if group.is_some() { 0o755 } else { 0o700 }).create(folder)?;
         }
+        let _turn = turn(folder).await;
         remove_stale(path)?;
         let name = path.to_fs_name::<GenericFilePath>()?;
         let listener = ListenerOptions::new().name(name).reclaim_name(false).create_tokio()?;
@@ -90,6 +92,14 @@ impl Socket {
             tracing::warn!(%error, socket = %self.path.display(), "the socket could not be removed");
         }
     }
+}
+
+/// Waits for its turn among daemons that bind in this folder: two that find one socket stale would take it from each
+/// other. Who holds the lock for long is no daemon that starts, and is not waited for.
+async fn turn(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    let locked = tokio::task::spawn_blocking(move || flock(&folder, FlockOperation::LockExclusive).map(|()| folder));
+    tokio::time::timeout(Duration::from_secs(2), locked).await.ok()?.ok()?.ok()
 }
 
 /// Removes a socket that nobody listens on; one that somebody does is left alone and named.

@@ -22,7 +22,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
 }
 
 /// Returns every living process that `belongs` says so of, or of the nearest one above it that it knows.
-pub fn chosen(belongs: &HashMap<i32, bool>) -> Vec<i32> {
+pub(super) fn chosen(belongs: &HashMap<i32, bool>) -> Vec<i32> {
     let all = all();
     all.iter().filter(|(pid, stat)| !stat.zombie && follows(**pid, belongs, &all)).map(|(pid, _)| *pid).collect()
 }

@@ -43,7 +43,7 @@ pub fn step_out(mark: Option<&str>, mut arguments: impl Iterator<Item = OsString
 }
 
 /// Returns the mark of the daemon whose state is in `state`, which only one runs on.
-pub fn mark(state: &Path) -> io::Result<String> {
+fn mark(state: &Path) -> io::Result<String> {
     let path = state.join("instance");
     if !path.exists() {
         let fresh = state.join("instance.new");
@@ -54,22 +54,39 @@ pub fn mark(state: &Path) -> io::Result<String> {
     Ok(format!("{}-{:x}-{:x}", word.trim(), file.dev(), file.ino()))
 }
 
-/// What became of what was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// How many processes were found.
-    pub found: usize,
-    /// How many of them could not be ended.
-    pub left: usize,
+/// Ends what an earlier run on `state` left running, and returns the variable by which the next one finds what this one
+/// leaves.
+pub async fn end_all(state: &Path) -> Option<(String, String)> {
+    let state = state.to_owned();
+    let ended = tokio::task::spawn_blocking(move || {
+        let mark = mark(&state)?;
+        let (found, left) = end(&mark);
+        io::Result::Ok((mark, found, left))
+    });
+    match ended.await.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
+        Ok((mark, found, left)) => {
+            match (found, left) {
+                (0, _) => {}
+                (_, 0) => tracing::warn!(found, "processes that an earlier run left were ended"),
+                _ => tracing::error!(found, left, "processes that an earlier run left do not end"),
+            }
+            Some((MARK.to_owned(), mark))
+        }
+        Err(error) => {
+            tracing::error!(%error, "what an earlier run left running cannot be looked for");
+            None
+        }
+    }
 }
 
-/// Ends every process with this mark and what is below it: TERM, some time, KILL. It waits for that.
+/// Ends every process with this mark and what is below it: TERM, some time, KILL. Waits for that, and returns how many
+/// were found and how many are left.
 #[expect(clippy::disallowed_methods, reason = "it runs on a thread of its own, before anything is served")]
-pub fn end(mark: &str) -> Ended {
+fn end(mark: &str) -> (usize, usize) {
     let kin = || chosen(&belongs(mark));
     let found = kin();
     if found.is_empty() {
-        return Ended { found: 0, left: 0 };
+        return (0, 0);
     }
     signal_all(Signal::TERM, kin);
     // What is stopped takes the TERM only once it goes on.
@@ -83,7 +100,7 @@ pub fn end(mark: &str) -> Ended {
         thread::sleep(LOOK);
         left = kin();
     }
-    Ended { found: found.len(), left: left.len() }
+    (found.len(), left.len())
 }
 
 /// Tells of every process of our user that has a mark whether it belongs to the daemon of this one.

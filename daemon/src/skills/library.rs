@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::mpsc;
 
+use super::named::Named;
 use super::shelf::{Root, Shelf};
 use super::watch::Watch;
 use super::{Skill, Source, shipped};
@@ -62,21 +63,6 @@ pub struct Library {
     /// Edits take turns.
     turn: Mutex<()>,
     changed: mpsc::Sender<Changed>,
-}
-
-/// What the config names.
-struct Named {
-    /// Roots that come before a workspace's.
-    first: Vec<Root>,
-    /// Workspaces below these are trusted.
-    trust: Vec<PathBuf>,
-}
-
-impl Named {
-    fn new(paths: Vec<PathBuf>, trust: Vec<PathBuf>) -> Arc<Self> {
-        let root = |path| Root { path, source: Source::Config, workspace: None };
-        Arc::new(Self { first: paths.into_iter().map(root).collect(), trust })
-    }
 }
 
 /// A root's shelf, once it was read; locked while it is read, so that a folder that hangs keeps no other waiting.

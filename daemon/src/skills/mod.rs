@@ -11,6 +11,7 @@ mod file;
 pub mod files;
 mod folder;
 pub mod library;
+mod named;
 pub mod offer;
 pub mod shelf;
 pub mod shipped;
