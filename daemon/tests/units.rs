@@ -71,6 +71,7 @@ fn units_say_what_the_contract_says() {
     let service = unit("nanod.service");
     for line in [
         "Type=notify",
+        "ExecReload=kill -HUP $MAINPID",
         "User=nanod",
         "Environment=NANO_SOCKET=/run/nanod/nanod.sock",
         "Environment=NANO_STATE_DIR=/var/lib/nanod",

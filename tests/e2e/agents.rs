@@ -117,8 +117,8 @@ fn what_is_not_stored_cannot_be_changed() {
     let server = server();
     let daemon = Daemon::with(&server, Setup { extra: "[agents.filed]\n".into(), ..Setup::default() });
     for (name, code, says, try_) in [
-        ("filed", -32003, "[agents.filed] of the config file", "start nanod anew"),
-        ("default", -32003, "[agents.default] of the config file", "start nanod anew"),
+        ("filed", -32003, "[agents.filed] of the config file", "nanoctl reload"),
+        ("default", -32003, "[agents.default] of the config file", "nanoctl reload"),
         ("nobody", -32001, "there is no agent nobody", "agents list"),
     ] {
         for method in ["agent.update", "agent.delete"] {

@@ -99,7 +99,7 @@ impl Socket {
 async fn turn(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     let locked = tokio::task::spawn_blocking(move || flock(&folder, FlockOperation::LockExclusive).map(|()| folder));
-    tokio::time::timeout(Duration::from_secs(2), locked).await.ok()?.ok()?.ok()
+    tokio::time::timeout(Duration::from_secs(5), locked).await.ok()?.ok()?.ok()
 }
 
 /// Removes a socket that nobody listens on; one that somebody does is left alone and named.
