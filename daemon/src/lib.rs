@@ -17,6 +17,7 @@
 //! session             the double loop: registry → actor → pure machine → one commit → acts
 //! schedule            follow-ups: pure calendar, one scheduler
 //! rpc                 the socket: frame → dispatch → typed method
+//! reload              beside the assembly: makes anew what that made of the configuration
 //! ```
 //!
 //! A request walks down once: `rpc::connection` reads a line, `rpc::dispatch` finds the method, `session::registry` the

@@ -123,11 +123,26 @@ fn what_is_left_is_ended_before_anything_goes_on() {
     }
 }
 
+/// A process that is nobody's.
+struct Stranger(Child);
+
+impl Stranger {
+    fn lives(&mut self) -> bool {
+        self.0.try_wait().expect("its state").is_none()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("its end");
+    }
+}
+
 /// Starts a process that is nobody's, with this mark.
-fn stranger(mark: &str) -> Child {
+fn stranger(mark: &str) -> Stranger {
     let mut command = Command::new("/bin/sleep");
     command.arg("1000").env_clear().env(MARK, mark).stdin(Stdio::null()).process_group(0);
-    command.spawn().expect("a stranger")
+    Stranger(command.spawn().expect("a stranger"))
 }
 
 #[test]
@@ -146,14 +161,13 @@ fn strangers_live() {
     let copied = daemon.root().join("copy");
     fs::create_dir(&copied).expect("a folder");
     fs::copy(daemon.state().join("instance"), copied.join("instance")).expect("a copy");
-    let mut strangers: Vec<Child> =
+    let mut strangers: Vec<Stranger> =
         ["", "other-1-2", &mark[..mark.len() - 1], &format!("{mark}0"), &mark.to_lowercase()].map(stranger).into();
     let left = kill_all_at_once(&mut daemon);
     daemon.restart();
     assert_eq!(left.iter().filter(|pid| is_alive(**pid)).count(), 0, "{}", daemon.log());
     for stranger in &mut strangers {
-        assert_eq!(stranger.try_wait().expect("its state"), None);
-        stranger.kill().and_then(|()| stranger.wait()).expect("its end");
+        assert!(stranger.lives());
     }
     // The other daemon, on a copy of the state, is another one.
     let mut ours = stranger(&mark);
@@ -162,8 +176,8 @@ fn strangers_live() {
     command.env("HOME", daemon.root()).stdin(Stdio::null()).stderr(Stdio::null());
     let mut other = command.arg("--config").arg(daemon.root().join("nanod.toml")).spawn().expect("nanod starts");
     wait::until("the other daemon", || Client::connect(&copied.join("sock")).ok());
-    assert_eq!(ours.try_wait().expect("its state"), None);
-    ours.kill().and_then(|()| ours.wait()).expect("its end");
+    assert!(ours.lives());
+    drop(ours);
     processes::signal(i32::try_from(other.id()).expect("a process id"), Signal::TERM);
     assert_eq!(other.wait().expect("its end").code(), Some(0));
 }
