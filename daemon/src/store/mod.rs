@@ -5,6 +5,8 @@
 //! in this folder and nowhere else: its `flush` does not survive a power cut on Linux, so the writer syncs the file
 //! itself, and a store that does not open is never started afresh.
 
+pub mod disk;
+pub mod journal;
 mod keys;
 mod open;
 mod reader;
@@ -13,6 +15,8 @@ mod writer;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
