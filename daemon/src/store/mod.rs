@@ -5,10 +5,16 @@
 //! in this folder and nowhere else: its `flush` does not survive a power cut on Linux, so the writer syncs the file
 //! itself, and a store that does not open is never started afresh.
 
+mod checkpoint;
+mod disk;
+mod dump;
+mod journal;
 mod keys;
 mod open;
 mod reader;
 pub mod record;
+mod tail;
+mod truth;
 mod writer;
 
 #[cfg(test)]
