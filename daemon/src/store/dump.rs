@@ -3,6 +3,9 @@
 //! A head with the version, one line `["key text", value]` for each record in order, and an end that counts and seals
 //! them. Reading is strict: what was cut, changed or put out of order is refused with the number of the line.
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, BufRead, Read, Write};
 
 use data_encoding::HEXLOWER;

@@ -1,5 +1,8 @@
 //! The tail: what lines of the journal come to, folded, and laid over the older records below them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::iter::Peekable;
 use std::ops::Bound;
