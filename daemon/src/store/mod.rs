@@ -21,7 +21,6 @@ mod merge;
 pub mod offline;
 mod open;
 mod reader;
-mod real;
 mod recall;
 pub mod record;
 mod report;
@@ -48,8 +47,8 @@ use nano_protocol::message::Message;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use keys::Key;
 use ground::Ground;
+pub use keys::Key;
 use memory::Memory;
 pub use open::{StateLock, lock};
 use record::{ComputerRecord, Draft, SessionRecord, SteeringRecord, TaskRecord};

@@ -7,9 +7,8 @@ use std::path::Path;
 use super::checkpoint::{CheckpointError, Checkpoints};
 use super::journal::reader::Reader;
 use super::open::{self, StateLock};
-use super::real::RealFolder;
 use super::recall::{lines, tail};
-use super::start::{Mode, Up};
+use super::start::{Mode, Up, part};
 use super::tail::{Span, Tail};
 use super::truth::Truth;
 use super::verify::is_same;
@@ -57,10 +56,8 @@ fn unusable(path: &Path, why: &impl ToString) -> StoreError {
 }
 
 fn look(path: &Path) -> Result<Parts, StoreError> {
-    let checkpoints = Checkpoints::read(RealFolder::at(&path.join("checkpoint")));
-    let checkpoints = checkpoints.map_err(|why| unusable(path, &why))?;
-    let (reader, found) =
-        journal::inspect(RealFolder::at(&path.join("journal"))).map_err(|why| unusable(path, &why))?;
+    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|why| unusable(path, &why))?;
+    let (reader, found) = journal::inspect(part(path, "journal")?).map_err(|why| unusable(path, &why))?;
     let (tail, head, lost) = tail(&checkpoints, &reader);
     let mut wrong: Vec<String> = lost.iter().map(|lost| format!("lost: {lost}")).collect();
     wrong.extend(checkpoints.unreadable().iter().map(|name| format!("checkpoint/{name} cannot be read")));
@@ -155,7 +152,11 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() { copy_all(&entry.path(), &to)? } else { fs::copy(entry.path(), to).map(drop)? }
+        if entry.file_type()?.is_dir() {
+            copy_all(&entry.path(), &to)?
+        } else {
+            fs::copy(entry.path(), to).map(drop)?
+        }
     }
     Ok(())
 }
@@ -194,8 +195,7 @@ pub async fn import(state: &Path, input: impl BufRead) -> Result<u64, OfflineErr
     let (head, mut count) = (reader.head().head, 0);
     let making = path.join("importing");
     drop(fs::remove_dir_all(&making));
-    let folder = RealFolder::make(&making).map_err(io(making.display().to_string()))?;
-    let mut checkpoints = Checkpoints::read(folder).map_err(|why| unusable(&path, &why))?;
+    let mut checkpoints = Checkpoints::read(part(&path, "importing")?).map_err(|why| unusable(&path, &why))?;
     let built = checkpoints.build(reader.inspect(|_| count += 1), 1, head);
     if let Err(why) = built {
         drop(fs::remove_dir_all(&making));

@@ -33,7 +33,10 @@ impl Report {
         self.put_right + self.adopted > 0
             || self.began_anew.is_some()
             || self.cut.is_some()
-            || !(self.lost.is_empty() && self.missing.is_empty() && self.damaged.is_empty() && self.set_aside.is_empty())
+            || !(self.lost.is_empty()
+                && self.missing.is_empty()
+                && self.damaged.is_empty()
+                && self.set_aside.is_empty())
     }
 }
 

@@ -14,13 +14,13 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::checkpoint::{CheckpointError, Checkpoints};
+use super::disk::{Folder, RealFolder};
 use super::encode::Numbers;
 use super::ground::Ground;
 use super::journal::line::{Entry, Line};
 use super::journal::{self, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
-use super::real::RealFolder;
 use super::recall::{Recalled, Sources, tail};
 use super::record::Draft;
 use super::report::Report;
@@ -192,6 +192,11 @@ impl Up {
     }
 }
 
+/// Opens a part of the store; it is made where it is missing.
+pub fn part(path: &Path, name: &str) -> Result<Arc<dyn Folder>, StoreError> {
+    Ok(Arc::new(RealFolder::open(&path.join(name)).map_err(|why| failed(path, why))?))
+}
+
 /// Holds the folder: another handle in this very process may be on its way out.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
@@ -213,17 +218,15 @@ fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError> {
     records.push((Key::meta("epoch").0, json!(epoch).to_string().into_bytes()));
     records.sort();
     report.damaged = damaged.iter().map(|key| super::keys::text(key)).collect();
-    let folder = RealFolder::make(&path.join("checkpoint")).map_err(|why| failed(path, why))?;
-    let mut checkpoints = Checkpoints::read(folder).map_err(|error| of_checkpoint(path, &error))?;
+    let mut checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
     let built = checkpoints.build(records.into_iter().map(Ok::<_, StoreError>), 1, head);
     built.map(drop).map_err(|error| of_checkpoint(path, &error))
 }
 
 /// Looks at all there is, changing nothing, for a newer version's mark.
 fn refuse_newer(path: &Path) -> Result<(), StoreError> {
-    let checkpoints = Checkpoints::read(RealFolder::at(&path.join("checkpoint")));
-    let checkpoints = checkpoints.map_err(|error| of_checkpoint(path, &error))?;
-    let found = journal::inspect(RealFolder::at(&path.join("journal")));
+    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    let found = journal::inspect(part(path, "journal")?);
     let (reader, _) = found.map_err(|error| of_journal(path, &error))?;
     let (tail, ..) = tail(&checkpoints, &reader);
     let schema = tail.says(&Key::meta("schema").0).flatten();
@@ -235,13 +238,12 @@ fn refuse_newer(path: &Path) -> Result<(), StoreError> {
 }
 
 fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal, Checkpoints), StoreError> {
-    let folder = |name: &str| RealFolder::make(&path.join(name)).map_err(|why| failed(path, why));
-    let checkpoints = Checkpoints::read(folder("checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
     for name in checkpoints.unreadable() {
         let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, why))?;
         report.set_aside.push(kept.display().to_string());
     }
-    let opened = Journal::open(folder("journal")?, &*folder("set-aside")?, room.sizes.segment);
+    let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
     let (mut journal, found) = opened.map_err(|error| of_journal(path, &error))?;
     report.cut = found.cut;
     journal.number_on_from(checkpoints.newest().through);
@@ -254,7 +256,8 @@ fn newest_event(recalled: &Recalled) -> Result<u64, StoreError> {
         return Ok(0);
     }
     let prefix = Key::all(b'e').0;
-    let inside = (std::ops::Bound::Included(prefix.clone()), std::ops::Bound::Excluded([&prefix[..], &[0xff]].concat()));
+    let inside =
+        (std::ops::Bound::Included(prefix.clone()), std::ops::Bound::Excluded([&prefix[..], &[0xff]].concat()));
     let last = recalled.memory.range(inside.0, inside.1).next_back().transpose()?;
     let number = last.and_then(|last| last.key().get(2..)?.try_into().ok()).map(u64::from_be_bytes);
     Ok(number.unwrap_or(0))

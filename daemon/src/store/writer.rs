@@ -85,7 +85,10 @@ impl Writer {
             self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
         }
         drop(self);
-        closing.into_iter().for_each(|closing| drop(closing.send(())));
+        if let Some(closing) = closing {
+            // Who closed it may have stopped waiting.
+            closing.send(()).ok();
+        }
     }
 
     /// Waits for something to do and takes what there is.
