@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use ulid::Ulid;
 
 use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
+use crate::crash;
 
 /// As many links as Linux follows.
 const LINKS: usize = 40;
@@ -136,8 +137,12 @@ impl Place {
                 .map_err(|why| self.error(why))?;
         }
         let temporary = PathBuf::from(format!(".nano-{}.tmp", Ulid::generate()));
+        crash::point("file.write.before");
         let written = self.write(&temporary, contents).and_then(|()| {
+            crash::point("file.write.after");
+            crash::point("file.rename.before");
             rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?;
+            crash::point("file.rename.after");
             Ok(())
         });
         if written.is_err() {

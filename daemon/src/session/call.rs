@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, News};
 use super::task::{Input, Stop};
 use super::transcript;
+use crate::crash;
 use crate::store::StoreError;
 use crate::store::record::CallResult;
 use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome};
@@ -132,7 +133,12 @@ async fn run(
     let cancel = context.cancel.clone();
     let name = tool.spec().name;
     // On a task of its own: a panic ends this call and nothing else.
-    let mut running = tokio::spawn(async move { tool.call(&context, arguments).await });
+    let mut running = tokio::spawn(async move {
+        crash::point("tool.call.before");
+        let outcome = tool.call(&context, arguments).await;
+        crash::point("tool.call.after");
+        outcome
+    });
     let overdue = async {
         cancel.cancelled().await;
         tokio::time::sleep(GRACE).await;

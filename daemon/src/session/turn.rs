@@ -15,6 +15,7 @@ use super::actor::{Actor, KeptReply, News, OpenCall};
 use super::deps::Deps;
 use super::task::{Input, Reply};
 use super::{admission, prompt, transcript};
+use crate::crash;
 use crate::model::catalog::Catalog;
 use crate::model::failure::permanent;
 use crate::model::{Answer, Delta, Finish, ProviderError, Request, retry};
@@ -166,7 +167,10 @@ impl ModelCall {
         loop {
             self.partial().clear();
             let sink = |delta: Delta| self.take(delta);
-            let error = match provider.stream(&self.request, &sink).await {
+            crash::point("model.ask.before");
+            let answered = provider.stream(&self.request, &sink).await;
+            crash::point("model.ask.after");
+            let error = match answered {
                 Ok(mut answer) => {
                     answer.usage.cost = models.cost(name, &answer.usage);
                     return Ok(answer);
