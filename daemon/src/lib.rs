@@ -166,6 +166,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
+        started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         private,
@@ -180,18 +181,21 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
+    // Nobody reads a session before this; and who has no socket did not die of a session.
+    let left = registry.count().await?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
     ready();
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
-    registry.wake().await;
+    registry.wake(left).await;
     shutdown.spawn("scheduler", scheduler.run());
     attend(&deps, changed);
     shutdown.stopping().cancelled().await;
     tracing::info!(?drain, "going down");
     shutdown.ended(Duration::from_secs(5)).await;
     shutdown.finish();
+    registry.stopped().await;
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");

@@ -127,7 +127,7 @@ impl LocalSandbox {
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
         let job = self.job(&command)?;
         crash::point("exec.spawn.before");
-        let mut process = Process::start(&self.helper, &job, command.spill.clone()).await?;
+        let mut process = Process::start(&self.helper, &job, command.spill.clone(), command.spool.clone()).await?;
         crash::point("exec.spawn.after");
         let ending = ending(&mut process, &command, cancel).await?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nano_protocol::MAX_CONTENT;
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::{SessionId, TaskId};
-use nano_protocol::message::{Role, ToolCall};
+use nano_protocol::message::Role;
 use nano_protocol::task::{TaskError, Usage};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -81,9 +81,7 @@ impl Actor {
             cut: answer.finish == Finish::Length,
             over_budget: self.over_budget_with(&answer.usage),
         };
-        let open =
-            |call: &ToolCall| OpenCall { call: call.clone(), result: None, stop: None, again: false, settles: None };
-        self.open = answer.calls.iter().map(open).collect();
+        self.open = answer.calls.iter().cloned().map(OpenCall::new).collect();
         self.reply = Some(KeptReply { answer, partial: false });
         self.feed(Input::Replied(reply)).await
     }

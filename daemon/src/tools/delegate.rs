@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::typed::Typed;
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
 /// What is to be done, and how.
@@ -38,7 +38,8 @@ pub fn tool() -> impl Tool {
         requires: &[],
         read_only: false,
     };
-    Typed::new(spec, |context, order| Box::pin(delegate(context, order)))
+    // Its key is the id of the call: the child that it has made is found again.
+    Typed::new(spec, |context, order| Box::pin(delegate(context, order))).classed(Class::Keyed)
 }
 
 async fn delegate(context: &ToolContext, order: Order) -> Result<ToolOutcome, ToolFault> {

@@ -1,5 +1,6 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
+pub mod changing;
 pub mod datetime;
 pub mod delegate;
 pub mod download_file;
@@ -7,6 +8,7 @@ pub mod edit_file;
 pub mod exec;
 pub mod file_tool;
 pub mod grep;
+pub mod intents;
 pub mod list_dir;
 pub mod load_skill;
 pub mod python;
@@ -53,10 +55,29 @@ pub struct ToolSpec {
     pub read_only: bool,
 }
 
+/// What a call gets that was running when the daemon died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// It changes nothing: it runs again.
+    Pure,
+    /// What is done twice by the same call is done once: it runs again.
+    Keyed,
+    /// It changes a file and puts on record how, before it does ([`intents`]): one looks at the file.
+    Verify,
+    /// Nobody knows what it did: the model is told so.
+    Opaque,
+    /// The same, and the task does not go on before a person has it do so.
+    Dangerous,
+}
+
 /// Something a model can have done.
 pub trait Tool: Send + Sync {
     /// Returns what is fixed about it.
     fn spec(&self) -> &ToolSpec;
+    /// Returns what becomes of a call of it that dies with the daemon.
+    fn class(&self) -> Class {
+        if self.spec().read_only { Class::Pure } else { Class::Opaque }
+    }
     /// Does it. What the model should read is an outcome; a fault ends the task.
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object)
     -> BoxFuture<'a, Result<ToolOutcome, ToolFault>>;
@@ -92,6 +113,8 @@ pub struct ToolContext {
     pub later: Option<Arc<dyn schedule_followup::Later>>,
     /// What has work done by other sessions.
     pub delegator: Option<Arc<dyn delegate::Delegator>>,
+    /// Where a call says what it is about to do to a file.
+    pub intents: Option<Arc<intents::Intents>>,
     /// Fires when the call should end.
     pub cancel: CancellationToken,
 }

@@ -79,7 +79,7 @@ pub(super) async fn open(registry: &Registry, call: &Call, order: Order) -> Resu
     crash::point("child.create.after");
     drop(profile_stays);
     // It is on record: a daemon that goes down now leaves it to the next one.
-    if let Err(error) = registry.send(&id, Command::Wake).await {
+    if let Err(error) = registry.send(&id, Command::Wake(None)).await {
         tracing::info!(session = %id, %error, "its task waits for the next start");
     }
     Ok(child)

@@ -52,7 +52,7 @@ impl Record {
     /// Returns it as a daemon hands it to its machine.
     pub fn queued(&self, task: &TaskId) -> Queued {
         let Self { max_turns, opened, turns, cuts, repeats, .. } = self.clone();
-        Queued { task: task.clone(), max_turns, resumed: opened, cuts, repeats, turns }
+        Queued { task: task.clone(), max_turns, resumed: opened, cuts, repeats, turns, left: Vec::new() }
     }
 }
 
