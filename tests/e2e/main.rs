@@ -9,6 +9,7 @@ mod boxlite;
 mod catchup;
 mod clients;
 mod closing;
+mod crash;
 mod cron;
 mod ctl;
 mod delegate;
