@@ -13,8 +13,9 @@ use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::{Actor, Memory, News};
+use super::actor::{Actor, News, OpenCall};
 use super::admission;
+use super::boot::Boot;
 use super::deps::Deps;
 use super::recovery::{self, Settled, Step};
 use super::registry::Registry;
@@ -22,6 +23,7 @@ use super::task::{Machine, Queued, Steer};
 use super::{transcript, tries};
 use crate::config::{AgentConfig, Resume};
 use crate::crash;
+use crate::skills::offer::Offer;
 use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
 
@@ -83,6 +85,48 @@ pub(super) async fn restore(
     let open = if settled.left.is_empty() { Vec::new() } else { settled.open };
     let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, open, skills };
     Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
+}
+
+/// What an actor knows when it starts.
+struct Memory {
+    record: SessionRecord,
+    machine: Machine,
+    tasks: HashMap<TaskId, TaskRecord>,
+    steering: Vec<SteeringRecord>,
+    transcript: Vec<Message>,
+    open: Vec<OpenCall>,
+    skills: Arc<Offer>,
+}
+
+impl Actor {
+    fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
+        let Memory { record, machine, tasks, steering, transcript, open, skills } = memory;
+        Self {
+            deps,
+            registry,
+            record,
+            machine,
+            tasks,
+            steering,
+            transcript,
+            turn_task: None,
+            ended: Vec::new(),
+            reply: None,
+            open,
+            generation: 0,
+            model_stop: None,
+            partial: Arc::default(),
+            toolset: None,
+            skills,
+            boot: Boot::default(),
+            close_replies: Vec::new(),
+            end_replies: HashMap::new(),
+            deadline: None,
+            failure: None,
+            watch: None,
+            news,
+        }
+    }
 }
 
 /// Returns the tasks that have not ended, the running one first, then in order of arrival.

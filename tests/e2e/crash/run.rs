@@ -245,6 +245,7 @@ impl Run {
 /// Returns a place in memory, where a sync costs nothing.
 fn memory() -> Option<PathBuf> {
     let place = Path::new("/dev/shm");
-    let room = std::env::var_os("TMPDIR").is_none() && place.metadata().is_ok_and(|of| of.permissions().mode() & 2 != 0);
+    let room =
+        std::env::var_os("TMPDIR").is_none() && place.metadata().is_ok_and(|of| of.permissions().mode() & 2 != 0);
     room.then(|| place.to_owned())
 }
