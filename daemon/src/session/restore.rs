@@ -24,7 +24,7 @@ use super::{transcript, tries};
 use crate::config::{AgentConfig, Resume};
 use crate::crash;
 use crate::skills::offer::Offer;
-use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
+use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// How often a task goes on by itself after the daemon died.
@@ -40,13 +40,15 @@ pub(super) async fn restore(
     news: mpsc::Sender<News>,
 ) -> Result<Option<Actor>, StoreError> {
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
-    let tasks = open_tasks(deps, id)?;
+    let mut tasks = open_tasks(deps, id)?;
     let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
     let mut transcript = deps.store.all_messages(id)?;
     // By its name a test says whose taking up is fatal.
     crash::point(id.as_str());
     let step = recovery::step(deps, id)?;
-    let mut changes = tries::taken_up(deps, id)?;
+    let tries = tries::of(deps, id)?;
+    let mut changes = tries::taken_up(id, &tries);
+    tasks.iter_mut().for_each(|task| count_restart(task, &tries));
     let skills = super::skills::offer(deps, &record.session).await;
     changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
@@ -140,10 +142,17 @@ fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, Store
     Ok(tasks)
 }
 
+/// Counts that a task goes on in another daemon, unless the one before ended in an orderly way or died of other things.
+fn count_restart(record: &mut TaskRecord, tries: &Tries) {
+    if record.task.state == TaskState::Running {
+        let clean = std::mem::take(&mut record.suspended);
+        record.restarts += u32::from(!clean && !tries.spared);
+    }
+}
+
 /// Tells whether a task goes on by itself.
 fn goes_on(deps: &Deps, session: &SessionRecord, record: &TaskRecord) -> bool {
-    let restarts = record.restarts + u32::from(!record.suspended);
-    let auto = deps.agent(&session.session.agent).resume == Resume::Auto && restarts <= RESTARTS;
+    let auto = deps.agent(&session.session.agent).resume == Resume::Auto && record.restarts <= RESTARTS;
     auto && record.task.state == TaskState::Running && session.session.state != SessionState::Closed
 }
 
@@ -167,8 +176,6 @@ impl Restored {
         let id = record.task.id.clone();
         match record.task.state {
             TaskState::Running => {
-                let clean = std::mem::take(&mut record.suspended);
-                record.restarts += u32::from(!clean);
                 let worn = (record.restarts > RESTARTS).then(|| step.parks(record.restarts, &id));
                 match agent.resume {
                     Resume::Auto if worn.is_none() && settled.held.is_none() => {
