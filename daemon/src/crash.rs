@@ -2,7 +2,7 @@
 //!
 //! Only builds with debug assertions have them. `NANO_CRASH_LOG` names a file that the name of every point met is
 //! appended to, one a line; `NANO_CRASH_AT` is the number of the point, counted from 1 in this process, at which the
-//! process is killed as `kill -9` does.
+//! process is killed as `kill -9` does; `NANO_CRASH_AT_NAME` is the name of the point at whose first meeting it is.
 
 /// Notes that the daemon has come to the point `name`.
 #[cfg(debug_assertions)]
@@ -26,6 +26,7 @@ mod armed {
     struct Armed {
         log: Option<File>,
         at: Option<u64>,
+        name: Option<String>,
         met: Mutex<u64>,
     }
 
@@ -35,13 +36,14 @@ mod armed {
             log: std::env::var_os("NANO_CRASH_LOG")
                 .and_then(|path| OpenOptions::new().create(true).append(true).open(path).ok()),
             at: std::env::var("NANO_CRASH_AT").ok().and_then(|at| at.parse().ok()),
+            name: std::env::var("NANO_CRASH_AT_NAME").ok(),
             met: Mutex::new(0),
         })
     }
 
     pub(super) fn met(name: &str) {
         let armed = armed();
-        if armed.log.is_none() && armed.at.is_none() {
+        if armed.log.is_none() && armed.at.is_none() && armed.name.is_none() {
             return;
         }
         // Held to the end: no other point is met, and nothing else of this kind done, while this one dies.
@@ -50,8 +52,16 @@ mod armed {
         if let Some(mut log) = armed.log.as_ref() {
             drop(log.write_all(format!("{name}\n").as_bytes()));
         }
-        if armed.at == Some(*met) {
-            drop(kill_process(getpid(), Signal::KILL));
+        if armed.at == Some(*met) || armed.name.as_deref() == Some(name) {
+            die();
+        }
+    }
+
+    /// Ends the process; the thread does nothing more, however long the signal takes.
+    fn die() -> ! {
+        kill_process(getpid(), Signal::KILL).ok();
+        loop {
+            std::thread::park();
         }
     }
 }

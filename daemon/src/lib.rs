@@ -67,7 +67,7 @@ use session::registry::Registry;
 use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
 use skills::library::{Changed, Library};
-use store::{Store, StoreError};
+use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -165,11 +165,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
     let lock = store::lock(&places.state_dir).await?;
     let mark = leftovers::end_all(&places.state_dir).await;
-    let events = EventLog::default();
-    let told = events.clone();
-    let publish = move |fresh: &[_]| told.publish(fresh);
-    let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish)).await?;
-    events.start(store.opened().head);
+    let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
     let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
@@ -190,6 +186,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
+        started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
@@ -204,24 +201,32 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let socket = Socket::bind(&places.socket, group)
         .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
+    // Nobody reads a session before this; and who has no socket did not die of a session.
+    let left = registry.count().await?;
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
     tell(Phase::Ready);
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
-    registry.wake().await;
+    registry.wake(left).await;
     shutdown.spawn("scheduler", scheduler.run());
     attend(&deps, changed);
     shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
-    end(&deps, serving, closing).await
+    end(&deps, &registry, serving, closing).await
 }
 
 /// Ends in order: waits for what runs, then lets connections go.
-async fn end(deps: &Deps, serving: JoinHandle<()>, closing: CancellationToken) -> Result<(), RunError> {
+async fn end(
+    deps: &Deps,
+    registry: &Registry,
+    serving: JoinHandle<()>,
+    closing: CancellationToken,
+) -> Result<(), RunError> {
     deps.shutdown.stopping().cancelled().await;
     tracing::info!("going down");
     deps.shutdown.ended(ENDING).await;
     deps.shutdown.finish();
+    registry.stopped().await;
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
@@ -234,6 +239,16 @@ async fn end(deps: &Deps, serving: JoinHandle<()>, closing: CancellationToken) -
 
 /// How long the store may tidy up at the end; nothing is lost without that.
 const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// Opens the store, which tells of what it records.
+async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog), StoreError> {
+    let events = EventLog::default();
+    let told = events.clone();
+    let publish = move |fresh: &[_]| told.publish(fresh);
+    let store = Store::open(&state.join("store"), lock, Box::new(publish)).await?;
+    events.start(store.opened().head);
+    Ok((store, events))
+}
 
 /// Returns what of all files is the daemon's own.
 fn private(config: &Config, places: &Places) -> Private {

@@ -69,6 +69,7 @@ fn command(text: &str, seconds: u64) -> Command {
         timeout: Duration::from_secs(seconds),
         task: TaskId("tsk_1".into()),
         spill: "/nowhere/spill".into(),
+        spool: "/nowhere/spool".into(),
         background: false,
     }
 }

@@ -29,6 +29,8 @@ pub struct Setup {
     pub extra: String,
     /// The PATH, where it is not this test's own.
     pub path: Option<OsString>,
+    /// Where its folder is made, where that is not the usual place for temporary ones.
+    pub below: Option<PathBuf>,
 }
 
 /// A running daemon and its folder.
@@ -36,6 +38,8 @@ pub struct Daemon {
     root: TempDir,
     child: Option<Child>,
     path: OsString,
+    /// What the next starts have in their environment beside the usual.
+    env: Vec<(&'static str, String)>,
 }
 
 impl Daemon {
@@ -46,9 +50,17 @@ impl Daemon {
 
     /// Starts a daemon that is set up in its own way.
     pub fn with(server: &ModelServer, setup: Setup) -> Self {
-        let root = tempfile::Builder::new().prefix("nano-").tempdir().expect("a temporary folder");
+        let mut daemon = Self::prepare(server, setup);
+        daemon.restart();
+        daemon
+    }
+
+    /// Makes the folder of a daemon, which is not started yet.
+    pub fn prepare(server: &ModelServer, setup: Setup) -> Self {
+        let Setup { agent, model, extra, path, below } = setup;
+        let below = below.unwrap_or_else(std::env::temp_dir);
+        let root = tempfile::Builder::new().prefix("nano-").tempdir_in(below).expect("a temporary folder");
         fs::create_dir(root.path().join("work")).expect("a workspace");
-        let Setup { agent, model, extra, path } = setup;
         let url = server.url();
         let config = format!(
             "[daemon]\ndrain = \"5s\"\n\n[models.scripted]\napi = \"openai\"\nbase_url = \"{url}\"\nmodel = \"scripted\"\n\
@@ -56,9 +68,12 @@ impl Daemon {
         );
         fs::write(root.path().join("nanod.toml"), config).expect("a config file");
         let path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-        let mut daemon = Self { root, child: None, path };
-        daemon.restart();
-        daemon
+        Self { root, child: None, path, env: Vec::new() }
+    }
+
+    /// Sets what the next starts have in their environment beside the usual.
+    pub fn set_env(&mut self, env: Vec<(&'static str, String)>) {
+        self.env = env;
     }
 
     /// Returns the folder that holds everything of this daemon; it serves as HOME too.
@@ -127,26 +142,39 @@ impl Daemon {
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(self.state());
         command.arg("--config").arg(self.root().join("nanod.toml"));
         command.env("PATH", &self.path).env("HOME", self.root()).current_dir(self.root());
+        command.envs(self.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 
     /// Starts the daemon, which must not run, and waits until it answers.
     pub fn restart(&mut self) {
+        if let Err(status) = self.try_restart() {
+            panic!("nanod ended at its start with {status}:\n{}", self.log());
+        }
+    }
+
+    /// Starts the daemon, which must not run, and waits until it answers, or ends with this status.
+    pub fn try_restart(&mut self) -> Result<(), ExitStatus> {
         assert!(self.child.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().append(true).create(true).open(self.root().join("nanod.log"));
         let mut command = self.command();
         command.stderr(log.expect("a log file")).process_group(0);
         self.child = Some(command.spawn().expect("nanod starts"));
-        let answers = || {
-            if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
-                let log = fs::read_to_string(self.root.path().join("nanod.log")).unwrap_or_default();
-                panic!("nanod ended at its start with {status}:\n{log}");
+        wait::until("an answer of the daemon", || {
+            if let Some(status) = self.ended() {
+                return Some(Err(status));
             }
-            let mut client = Client::connect(&self.root.path().join("nanod.sock")).ok()?;
-            client.try_call("daemon.status", &json!({}))?.ok()
-        };
-        wait::until("an answer of the daemon", answers);
+            let mut client = Client::connect(&self.socket()).ok()?;
+            client.try_call("daemon.status", &json!({}))?.ok().map(|_| Ok(()))
+        })
+    }
+
+    /// Returns the status that the daemon has ended with by itself, once.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().expect("the state of nanod")?;
+        self.child = None;
+        Some(status)
     }
 
     /// Kills the daemon at once and waits until nothing of it is left.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
+use crate::crash;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
 use crate::sandbox::process::Process;
@@ -125,7 +126,10 @@ impl LocalSandbox {
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
-        let mut process = Process::start(&self.helper, &self.job(&command)?, command.spill.clone()).await?;
+        let job = self.job(&command)?;
+        crash::point("exec.spawn.before");
+        let mut process = Process::start(&self.helper, &job, command.spill.clone(), command.spool.clone()).await?;
+        crash::point("exec.spawn.after");
         let ending = ending(&mut process, &command, cancel).await?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
             process.ended().await;

@@ -18,6 +18,7 @@ use super::dispatch;
 use super::frame::{self, Frame, Lines, Parsed, TooLong};
 use super::outgoing::{self, Outgoing};
 use super::{Caller, Server};
+use crate::crash;
 
 /// Requests of one connection that may be under way; then its next line waits.
 const UNDER_WAY: u32 = 1024;
@@ -57,7 +58,9 @@ impl Connection {
     async fn answer(&self, line: Option<String>) {
         self.touch();
         if let Some(line) = line {
+            crash::point("rpc.answer.before");
             self.send(line).await;
+            crash::point("rpc.answer.after");
         }
         for start in Self::lock(&self.starting).drain(..) {
             // A subscription that has ended already does not begin.

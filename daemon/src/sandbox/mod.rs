@@ -9,6 +9,7 @@ pub mod place;
 pub mod private;
 pub mod process;
 pub mod service;
+pub mod spool;
 pub mod workspace;
 
 use std::any::Any;
@@ -112,6 +113,8 @@ pub struct Command {
     pub task: TaskId,
     /// Where the whole output goes once it is too long to return.
     pub spill: PathBuf,
+    /// Where what it printed last is while it runs, on a computer that shares the host's files.
+    pub spool: PathBuf,
     /// Answer once it runs instead of at its end; it counts as left running.
     pub background: bool,
 }

@@ -14,7 +14,11 @@ use rustix::io::Errno;
 use ulid::Ulid;
 
 use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
+use crate::crash;
 
+/// What the names of files that are being written begin and end with; between stands when that began.
+const BEGIN: &str = ".nano-";
+const END: &str = ".tmp";
 /// As many links as Linux follows.
 const LINKS: usize = 40;
 /// Changes of one file take turns; files that share a lock merely wait longer.
@@ -81,6 +85,12 @@ impl Workspace {
     }
 }
 
+/// Returns when a file began to be written, if its name says that it is one.
+fn begun_ms(name: &str) -> Option<u64> {
+    let began = name.strip_prefix(BEGIN)?.strip_suffix(END)?;
+    Ulid::from_string(began).ok().map(|began| began.timestamp_ms())
+}
+
 /// Returns what the link `name` in `folder`, found at `path`, points to.
 fn follow(path: &Path, folder: &OwnedFd, name: &Path) -> Result<PathBuf, Errno> {
     let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
@@ -135,9 +145,13 @@ impl Place {
             rustix::fs::accessat(&self.folder, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
                 .map_err(|why| self.error(why))?;
         }
-        let temporary = PathBuf::from(format!(".nano-{}.tmp", Ulid::generate()));
+        let temporary = PathBuf::from(format!("{BEGIN}{}{END}", Ulid::generate()));
+        crash::point("file.write.before");
         let written = self.write(&temporary, contents).and_then(|()| {
+            crash::point("file.write.after");
+            crash::point("file.rename.before");
             rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?;
+            crash::point("file.rename.after");
             Ok(())
         });
         if written.is_err() {
@@ -145,6 +159,19 @@ impl Place {
         }
         written.map_err(|source| PathError::Io { path: shown(&self.given), source })?;
         self.sync().map_err(|why| self.error(why))
+    }
+
+    /// Removes from the folder what was begun to be written in this time, of which nobody who wrote then is left.
+    pub fn sweep(&self, from_ms: u64, until_ms: u64) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(folder) = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()) else { return };
+        let Ok(entries) = rustix::fs::Dir::read_from(&folder) else { return };
+        for entry in entries.flatten() {
+            let begun = entry.file_name().to_str().ok().and_then(begun_ms);
+            if begun.is_some_and(|begun| (from_ms..until_ms).contains(&begun)) {
+                rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()).ok();
+            }
+        }
     }
 
     fn write(&self, temporary: &Path, contents: &mut dyn Read) -> io::Result<()> {

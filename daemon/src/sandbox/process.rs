@@ -20,6 +20,7 @@ use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
 use super::leftovers::MARK;
 use super::output::Output;
+use super::spool::Spool;
 
 /// How long a pipe that somebody still holds must be silent to count as drained.
 const IDLE: Duration = Duration::from_millis(100);
@@ -42,12 +43,12 @@ pub struct Process {
 
 impl Process {
     /// Starts `job` under a helper of the executable `helper`.
-    pub async fn start(helper: &Path, job: &Job, spill: PathBuf) -> Result<Self, SandboxError> {
+    pub async fn start(helper: &Path, job: &Job, spill: PathBuf, spool: PathBuf) -> Result<Self, SandboxError> {
         let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
         let (keeper, news, control) = keeper(helper, job, writer).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
-        let progress = pump(Arc::clone(&pipe), Arc::clone(&output)).map_err(cannot)?;
+        let progress = pump(Arc::clone(&pipe), Arc::clone(&output), Spool::new(spool)).map_err(cannot)?;
         let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
         let news = BufReader::new(news).lines();
         Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress })
@@ -120,7 +121,7 @@ pub(super) async fn keeper(
 }
 
 /// Reads the pipe until everybody closed it, on a thread of its own: it must not stop when nobody waits for it.
-fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>) -> std::io::Result<watch::Receiver<()>> {
+fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>, mut spool: Spool) -> std::io::Result<watch::Receiver<()>> {
     let (tell, progress) = watch::channel(());
     std::thread::Builder::new().name("output".into()).spawn(move || {
         let mut buffer = vec![0; 64 * 1024];
@@ -129,6 +130,7 @@ fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>) -> std::io::Result<wa
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return,
                 Ok(count) => {
+                    spool.push(&buffer[..count]);
                     output.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
                     tell.send_replace(());
                 }

@@ -4,23 +4,21 @@ use std::sync::Arc;
 
 use nano_protocol::error::RpcError;
 use nano_protocol::followup::{Followup, ScheduleParams, Trigger};
-use nano_protocol::id::{SessionId, SessionRef, TaskId};
+use nano_protocol::id::{FollowupId, SessionRef};
 
 use super::booking::{self, Maker};
 use super::scheduler::Scheduler;
+use crate::session::admission::Keyed;
+use crate::session::deps::unavailable;
 use crate::session::{admission, reading};
-use crate::tools::schedule_followup::{Later, Scheduling};
+use crate::store::Key;
+use crate::store::record::KeyRecord;
+use crate::tools::schedule_followup::{By, Later, Scheduling};
 
 impl Later for Scheduler {
-    fn schedule<'a>(
-        &'a self,
-        session: &'a SessionId,
-        task: &'a TaskId,
-        content: String,
-        trigger: Trigger,
-    ) -> Scheduling<'a> {
+    fn schedule<'a>(&'a self, by: By<'a>, content: String, trigger: Trigger) -> Scheduling<'a> {
         Box::pin(async move {
-            let made = self.add_for(session, task, content, trigger).await;
+            let made = self.add_for(by, content, trigger).await;
             made.map_err(|error| match error.data.hint {
                 Some(hint) => format!("{}; {hint}", error.message),
                 None => error.message,
@@ -39,18 +37,18 @@ impl Scheduler {
         later
     }
 
-    async fn add_for(
-        &self,
-        session: &SessionId,
-        task: &TaskId,
-        content: String,
-        trigger: Trigger,
-    ) -> Result<Followup, RpcError> {
+    async fn add_for(&self, by: By<'_>, content: String, trigger: Trigger) -> Result<Followup, RpcError> {
         admission::content_fits(&content)?;
-        let owner = reading::record(self.deps(), session)?.session.owner;
-        let maker = Maker { owner, agent: Some(booking::depth_of(self.deps(), task)) };
+        let owner = reading::record(self.deps(), by.session)?.session.owner;
+        // A call has an id of its own in its session, and is never made by two at once.
+        let key = Key::idempotency(owner, "schedule_followup", &format!("{}/{}", by.session, by.call));
+        let made = self.deps().store.get::<KeyRecord>(&key).map_err(|error| unavailable(&error))?;
+        if let Some(id) = made.as_ref().and_then(|made| made.answer.as_str()) {
+            return self.shown(&FollowupId(id.to_owned()));
+        }
+        let maker = Maker { owner, agent: Some(booking::depth_of(self.deps(), by.task)) };
         let params =
-            ScheduleParams { session: SessionRef::from(session), content, trigger, ..ScheduleParams::default() };
-        self.add(maker, session, params, None).await
+            ScheduleParams { session: SessionRef::from(by.session), content, trigger, ..ScheduleParams::default() };
+        self.add(maker, by.session, params, Some(Keyed { key, params: String::new() })).await
     }
 }

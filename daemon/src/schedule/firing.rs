@@ -7,6 +7,7 @@ use nano_protocol::task::{Limits, Origin, Task, TaskState};
 use nano_protocol::time::Timestamp;
 
 use super::scheduler::Scheduler;
+use crate::crash;
 use crate::session::actor::Command;
 use crate::session::admission::{Keyed, Submission};
 use crate::store::record::{FollowupRecord, MadeBy, TaskRecord};
@@ -52,7 +53,9 @@ impl Scheduler {
             made_by: Some(MadeBy { followup: followup.id.clone(), depth: run.depth }),
             rounds: 0,
         };
+        crash::point("followup.fire.before");
         let task = self.registry.ask(&followup.session, |reply| Command::Submit(Box::new(submission), reply)).await?;
+        crash::point("followup.fire.after");
         self.note(&record);
         self.make_room(&record);
         Ok(task)

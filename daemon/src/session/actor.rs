@@ -24,7 +24,8 @@ use super::transcript;
 use crate::model::{Answer, ProviderError};
 use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
-use crate::store::record::{CallResult, Draft, SessionRecord, SteeringRecord, TaskRecord};
+use crate::store::record::call::{CallRecord, CallResult};
+use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
 use crate::tools::set::ToolSet;
 use crate::tools::{ToolFault, ToolOutcome};
@@ -52,8 +53,8 @@ pub enum Command {
     Close(Reply<Session>),
     /// Hear of children that have ended.
     Children,
-    /// Go on with what the store holds.
-    Wake,
+    /// Go on with what the store holds; answered once that is read.
+    Wake(Option<Reply<()>>),
 }
 
 /// What the actor's own helpers tell it; a generation that is over is ignored.
@@ -68,12 +69,21 @@ pub(super) enum News {
 /// A call of the last reply.
 pub(super) struct OpenCall {
     pub call: ToolCall,
+    /// It as it is on record while it runs.
+    pub record: CallRecord,
     pub result: Option<CallResult>,
     pub stop: Option<CancellationToken>,
     /// Whether it was made once more because the computer was gone.
     pub again: bool,
     /// A record that goes with its result.
     pub settles: Option<Key>,
+}
+
+impl OpenCall {
+    pub fn new(call: ToolCall) -> Self {
+        let record = CallRecord { id: call.id.clone(), ..CallRecord::default() };
+        Self { call, record, result: None, stop: None, again: false, settles: None }
+    }
 }
 
 /// A reply on its way into the transcript.
@@ -115,46 +125,7 @@ pub(super) struct Actor {
     pub news: mpsc::Sender<News>,
 }
 
-/// What an actor knows when it starts.
-pub(super) struct Memory {
-    pub record: SessionRecord,
-    pub machine: Machine,
-    pub tasks: HashMap<TaskId, TaskRecord>,
-    pub steering: Vec<SteeringRecord>,
-    pub transcript: Vec<Message>,
-    pub skills: Arc<Offer>,
-}
-
 impl Actor {
-    pub fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
-        let Memory { record, machine, tasks, steering, transcript, skills } = memory;
-        Self {
-            deps,
-            registry,
-            record,
-            machine,
-            tasks,
-            steering,
-            transcript,
-            turn_task: None,
-            ended: Vec::new(),
-            reply: None,
-            open: Vec::new(),
-            generation: 0,
-            model_stop: None,
-            partial: Arc::default(),
-            toolset: None,
-            skills,
-            boot: Boot::default(),
-            close_replies: Vec::new(),
-            end_replies: HashMap::new(),
-            deadline: None,
-            failure: None,
-            watch: None,
-            news,
-        }
-    }
-
     /// Runs until nothing is left to do, or the daemon goes down.
     pub async fn run(
         mut self,

@@ -19,7 +19,7 @@ impl Actor {
             Effect::Start(call) => self.start_call(call),
             Effect::StopCall(call) => self.stop_call(call),
             Effect::StopModel => self.stop_model(),
-            Effect::Ended(call, _) => self.look_for_children(call),
+            Effect::Ended(call, _) => self.after_call(call).await,
             Effect::Finish(..) => return self.tell_ends().await,
             Effect::TurnBegin
             | Effect::Open

@@ -1,6 +1,5 @@
 //! What a session takes, and what it makes of it. Pure: the caller brings the time and the ids.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use nano_protocol::error::{ErrorKind, RpcError};
@@ -240,7 +239,7 @@ pub fn requeue(record: &mut TaskRecord, agent: &AgentConfig, newest: u64, now: T
     // A task that was never started has no first message yet.
     let resumed = task.started_at.is_some();
     let max_turns = max_turns(record, agent);
-    Queued { task: record.task.id.clone(), max_turns, resumed, cuts: 0, repeats: HashMap::new(), turns: 0 }
+    Queued { resumed, ..Queued::fresh(record.task.id.clone(), max_turns) }
 }
 
 fn max_turns(record: &TaskRecord, agent: &AgentConfig) -> u32 {

@@ -2,6 +2,8 @@
 
 use nano_protocol::message::NotRun;
 
+use super::task::Left;
+
 /// How many calls that only read may run at once.
 const AT_ONCE: usize = 8;
 
@@ -10,6 +12,11 @@ enum State {
     Waiting,
     Running,
     Ended,
+    /// Started by a daemon that died; it runs once more.
+    Again,
+    /// Not started by a daemon that died, and not any more.
+    Never,
+    Kept,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +50,17 @@ impl Batch {
     pub fn new(read_only: &[bool]) -> Self {
         let calls = read_only.iter().map(|&read_only| Call { read_only, state: State::Waiting }).collect();
         Self { calls, kept: 0, halted: None }
+    }
+
+    /// Takes up those of a reply that a daemon left open.
+    pub fn left(calls: &[Left]) -> Self {
+        let call = |left: &Left| match *left {
+            Left::Kept => Call { read_only: true, state: State::Kept },
+            Left::Ended => Call { read_only: true, state: State::Ended },
+            Left::Again { read_only } => Call { read_only, state: State::Again },
+            Left::Never => Call { read_only: true, state: State::Never },
+        };
+        Self { calls: calls.iter().map(call).collect(), kept: 0, halted: None }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,9 +97,12 @@ impl Batch {
         let mut steps = Vec::new();
         while let Some(call) = self.calls.get(self.kept) {
             match (call.state, self.halted) {
-                (State::Ended, _) => steps.push(Step::Keep(self.kept)),
+                (State::Kept, _) => {}
+                // One that ran before was not kept from running: what it came to is unknown.
+                (State::Ended, _) | (State::Again, Some(_)) => steps.push(Step::Keep(self.kept)),
+                (State::Never, _) => steps.push(Step::Settle(self.kept, NotRun::Restart)),
                 (State::Waiting, Some(why)) => steps.push(Step::Settle(self.kept, why)),
-                (State::Waiting, None) | (State::Running, _) => break,
+                (State::Waiting | State::Again, None) | (State::Running, _) => break,
             }
             self.kept += 1;
         }
@@ -96,7 +117,7 @@ impl Batch {
         let mut count = running.len();
         let mut all_read = running.iter().all(|&at| self.calls.get(at).is_some_and(|call| call.read_only));
         for (at, call) in self.calls.iter_mut().enumerate().skip(self.kept) {
-            if call.state != State::Waiting {
+            if !matches!(call.state, State::Waiting | State::Again) {
                 continue;
             }
             let beside = call.read_only && all_read && count < AT_ONCE;

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, News};
 use super::task::{Input, Stop};
 use super::transcript;
+use crate::crash;
 use crate::store::StoreError;
-use crate::store::record::CallResult;
+use crate::store::record::call::CallResult;
 use crate::tools::{Tool, ToolContext, ToolFault, ToolOutcome};
 
 /// How long a stopped call may take to end: TERM, two seconds, KILL, and some air.
@@ -40,24 +41,7 @@ impl Actor {
             Ok(workspace) => workspace,
             Err(error) => return self.tell(at, Err(ToolFault::Sandbox(error))),
         };
-        let agent = self.agent();
-        let context = ToolContext {
-            session: self.record.session.id.clone(),
-            task: self.turn_task.clone().unwrap_or_else(|| nano_protocol::id::TaskId(String::new())),
-            call: call.id.clone(),
-            workspace,
-            skills: self.skills.clone(),
-            sandbox: self.boot.sandbox.clone(),
-            unbootable: self.boot.failed.clone(),
-            private: self.deps.configured().private.clone(),
-            exec_timeout: agent.exec_timeout,
-            exec_timeout_max: agent.exec_timeout_max,
-            spill: self.deps.spill(&self.record.session.id),
-            time_zone: self.deps.configured().config.daemon.time_zone.clone(),
-            later: self.deps.later.get().and_then(std::sync::Weak::upgrade),
-            delegator: Some(Arc::new(self.registry.clone())),
-            cancel: stop,
-        };
+        let context = self.context(at, workspace, stop);
         let (news, generation) = (self.news.clone(), self.generation);
         self.deps.shutdown.spawn("tool-call", async move {
             let outcome = run(tool, context, call.arguments).await;
@@ -111,14 +95,14 @@ impl Actor {
             Err(fault) => {
                 let text = fault.to_string();
                 self.failure = Some(TaskError { kind: "booter".into(), message: text.clone() });
-                open.result = Some(CallResult { content: text, ok: false, stopped: false });
+                open.result = Some(CallResult { content: text, ..CallResult::default() });
                 let mut effects = self.machine.on(Input::Stop(Stop::Fault));
                 effects.extend(self.machine.on(Input::CallEnded(at, None)));
                 return self.apply(effects, Vec::new()).await;
             }
         };
         let print = (!stopped).then(|| transcript::fingerprint(&open.call, &content));
-        open.result = Some(CallResult { content, ok, stopped });
+        open.result = Some(CallResult { content, ok, stopped, ..CallResult::default() });
         self.feed(Input::CallEnded(at, print)).await
     }
 }
@@ -132,7 +116,12 @@ async fn run(
     let cancel = context.cancel.clone();
     let name = tool.spec().name;
     // On a task of its own: a panic ends this call and nothing else.
-    let mut running = tokio::spawn(async move { tool.call(&context, arguments).await });
+    let mut running = tokio::spawn(async move {
+        crash::point("tool.call.before");
+        let outcome = tool.call(&context, arguments).await;
+        crash::point("tool.call.after");
+        outcome
+    });
     let overdue = async {
         cancel.cancelled().await;
         tokio::time::sleep(GRACE).await;

@@ -146,7 +146,7 @@ impl Actor {
         let before = of(&self.deps, &self.record.session.id);
         for child in before.clone() {
             let waiting = |open: &super::actor::OpenCall| open.call.id == child.call && open.stop.is_some();
-            if child.wait && self.open.iter().any(waiting) {
+            if self.open.iter().any(waiting) {
                 continue;
             }
             match end::of(&self.deps, &child)? {

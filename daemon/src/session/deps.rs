@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::time::Timestamp;
 
 use crate::booters::Booter;
 use crate::clock::Clock;
@@ -46,6 +47,8 @@ pub struct Deps {
     pub booters: Vec<Arc<dyn Booter>>,
     /// Wakes what gives computers back.
     pub computers: Wake,
+    /// When this daemon began.
+    pub started_at: Timestamp,
     /// The daemon's end.
     pub shutdown: Shutdown,
     /// The state directory.

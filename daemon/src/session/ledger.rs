@@ -6,10 +6,11 @@ use nano_protocol::message::{Message, NotRun, Outcome, Role};
 use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 
-use super::actor::{Actor, KeptReply};
+use super::actor::{Actor, KeptReply, OpenCall};
+use super::recovery::not_run;
 use super::task::{Effect, REPEATS_WARNED};
 use super::transcript;
-use crate::store::record::{CallRecord, Draft, TaskRecord};
+use crate::store::record::{Draft, TaskRecord};
 use crate::store::{Change, Key};
 
 impl Actor {
@@ -132,11 +133,13 @@ impl Actor {
     }
 
     fn write_start(&mut self, at: usize, changes: &mut Vec<Change>) {
-        let Some(open) = self.open.get(at) else { return };
-        let call = &open.call;
-        let record = CallRecord { id: call.id.clone(), result: None };
-        changes.push(Change::put(Key::call(&self.record.session.id, at), &record));
-        let data = json!({"call": call.id, "name": call.name, "arguments": call.arguments});
+        let Some(OpenCall { call, record, .. }) = self.open.get_mut(at) else { return };
+        (record.begun, record.starts) = (Some(self.deps.clock.now()), record.starts + 1);
+        changes.push(Change::put(Key::call(&self.record.session.id, at), record));
+        let mut data = json!({"call": call.id, "name": call.name, "arguments": call.arguments});
+        if record.starts > 1 {
+            data["start"] = json!(record.starts);
+        }
         changes.push(self.draft(EventType::ToolStarted, data));
     }
 
@@ -151,8 +154,8 @@ impl Actor {
         if result.stopped {
             data["outcome"] = json!(Outcome::Stopped);
         }
-        let record = CallRecord { id: open.call.id.clone(), result: Some(result.clone()) };
-        changes.push(Change::put(Key::call(&self.record.session.id, at), &record));
+        open.record.result = Some(result.clone());
+        changes.push(Change::put(Key::call(&self.record.session.id, at), &open.record));
         changes.extend(open.settles.take().map(Change::Delete));
         let Some(task) = self.turn_task.clone() else { return };
         changes.push(self.task_event(EventType::ToolFinished, &task, data));
@@ -162,21 +165,12 @@ impl Actor {
         let Some(open) = self.open.get_mut(at) else { return };
         let (call, Some(result)) = (open.call.clone(), open.result.take()) else { return };
         changes.push(Change::Delete(Key::call(&self.record.session.id, at)));
-        let with = |message: &mut Message| {
-            (message.tool_call_id, message.tool_name) = (Some(call.id), Some(call.name));
-            message.ok = Some(result.ok);
-            message.outcome = result.stopped.then_some(Outcome::Stopped);
-        };
-        self.add_message(Role::Tool, result.content, with, changes);
+        self.add_message(Role::Tool, String::new(), |message| result.tell(call, message), changes);
     }
 
     fn write_settled(&mut self, at: usize, why: NotRun, changes: &mut Vec<Change>) {
         let Some(call) = self.open.get(at).map(|open| open.call.clone()) else { return };
-        let with = |message: &mut Message| {
-            (message.tool_call_id, message.tool_name) = (Some(call.id), Some(call.name));
-            (message.ok, message.not_run) = (Some(false), Some(why));
-        };
-        self.add_message(Role::Tool, transcript::not_run_text(why), with, changes);
+        self.add_message(Role::Tool, String::new(), |message| not_run(why).tell(call, message), changes);
     }
 
     fn write_finish(&mut self, id: &TaskId, state: TaskState, reason: Reason, changes: &mut Vec<Change>) {

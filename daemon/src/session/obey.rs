@@ -52,7 +52,10 @@ impl Actor {
                 self.hear_children().await?;
                 self.answer_close().await
             }
-            Command::Wake => Ok(()),
+            Command::Wake(reply) => {
+                drop(reply.map(|reply| reply.send(Ok(()))));
+                Ok(())
+            }
         }
     }
 
@@ -174,7 +177,9 @@ impl Actor {
         let newest = self.transcript.last().map_or(0, |message| message.seq);
         let queued = admission::requeue(&mut record, &agent, newest, self.deps.clock.now());
         let open = Change::put(Key::open_task(&record.task.session, task), &1);
-        self.keep(Commit::asked(vec![Change::task(&record), open])).await?;
+        // A person has looked: it is counted anew how often the daemon dies of this.
+        let anew = Change::Delete(Key::tries(&record.task.session));
+        self.keep(Commit::asked(vec![Change::task(&record), open, anew])).await?;
         let answer = record.task.clone();
         self.tasks.insert(task.clone(), record);
         Ok((answer, Some(Input::Resume(queued))))

@@ -54,7 +54,7 @@ pub async fn open_with_task(
     drop(profile_stays);
     let seq = admission::queued_number(&receipt);
     // It is accepted whatever follows: a daemon that goes down now leaves it to the next one.
-    if let Err(error) = registry.send(&id, Command::Wake).await {
+    if let Err(error) = registry.send(&id, Command::Wake(None)).await {
         tracing::info!(session = %id, %error, "its task waits for the next start");
     }
     Ok(Task { seq, ..task.task })

@@ -4,6 +4,7 @@
 //! has nothing to do, so ten thousand sleeping sessions cost an index entry each.
 
 mod family;
+mod start;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -67,26 +68,6 @@ impl Registry {
     /// Returns what sessions stand on.
     pub fn deps(&self) -> &Arc<Deps> {
         &self.deps
-    }
-
-    /// Wakes every session that had something to do when the daemon ended.
-    pub async fn wake(&self) {
-        let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
-        let users = super::computer::users(&self.deps);
-        for id in ids {
-            let record: Option<SessionRecord> = self.deps.store.get(&Key::session(&id)).ok().flatten();
-            let busy = |state| matches!(state, SessionState::Running | SessionState::Interrupted);
-            let has = |kind: &u8| self.deps.store.ids_backwards(&Key::below(*kind, &id.0), None).next().is_some();
-            let work = b"od".iter().any(has);
-            let over = |record: &SessionRecord| record.ephemeral || record.session.state == SessionState::Closed;
-            let left = record.as_ref().is_some_and(over) && users.contains(&id);
-            if record.as_ref().is_some_and(|record| self.is_orphan(&record.session)) {
-                self.close_orphan(&id).await;
-            } else if work || left || record.is_some_and(|record| busy(record.session.state) || record.closing) {
-                // An actor that cannot start has said so in the log; the others go on.
-                drop(self.send(&id, Command::Wake).await);
-            }
-        }
     }
 
     /// Tells whether `uid` may see everybody's sessions and end the daemon.
@@ -169,7 +150,7 @@ impl Registry {
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowcd".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-        changes.push(Change::Delete(Key::session(id)));
+        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id))]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
         self.deps.events.forget(id);
@@ -186,7 +167,7 @@ impl Registry {
             self.deps.store.has_room().map_err(|error| unavailable(&error))?;
         }
         loop {
-            let inbox = self.inbox(id)?;
+            let inbox = self.inbox(id, &command)?;
             match inbox.send(command).await {
                 Ok(()) => return Ok(()),
                 // It retired between the two lines: start it again.
@@ -222,7 +203,7 @@ impl Registry {
         Err(RpcError::new(ErrorKind::ShuttingDown, "the daemon is going down").hint("try again later"))
     }
 
-    fn inbox(&self, id: &SessionId) -> Result<mpsc::Sender<Command>, RpcError> {
+    fn inbox(&self, id: &SessionId, command: &Command) -> Result<mpsc::Sender<Command>, RpcError> {
         let mut index = self.lock();
         let gone = || RpcError::new(ErrorKind::NotFound, format!("there is no session {id}"));
         let entry = index.sessions.get_mut(id).ok_or_else(gone)?;
@@ -230,6 +211,7 @@ impl Registry {
             return Ok(inbox.clone());
         }
         self.is_open()?;
+        self.may_take_up(id, command)?;
         let (inbox, commands) = mpsc::channel(INBOX);
         entry.inbox = Some(inbox.clone());
         let (registry, id) = (self.clone(), id.clone());

@@ -4,21 +4,25 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use nano_protocol::event::EventType;
-use nano_protocol::id::{MessageId, SessionId, TaskId};
-use nano_protocol::message::{Message, NotRun, Outcome, Role, ToolCall};
+use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::message::Message;
 use nano_protocol::session::SessionState;
 use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::{Actor, Memory, News};
+use super::actor::{Actor, News, OpenCall};
 use super::admission;
+use super::boot::Boot;
 use super::deps::Deps;
+use super::recovery::{self, Settled, Step};
 use super::registry::Registry;
 use super::task::{Machine, Queued, Steer};
-use super::transcript;
-use crate::config::Resume;
-use crate::store::record::{CallRecord, Draft, SessionRecord, SteeringRecord, TaskRecord};
+use super::{transcript, tries};
+use crate::config::{AgentConfig, Resume};
+use crate::crash;
+use crate::skills::offer::Offer;
+use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// How often a task goes on by itself after the daemon died.
@@ -34,18 +38,36 @@ pub(super) async fn restore(
     news: mpsc::Sender<News>,
 ) -> Result<Option<Actor>, StoreError> {
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
-    let tasks = open_tasks(deps, id)?;
+    let mut tasks = open_tasks(deps, id)?;
     let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
     let mut transcript = deps.store.all_messages(id)?;
-    let mut changes = Vec::new();
+    // By its name a test says whose taking up is fatal.
+    crash::point(id.as_str());
+    let step = recovery::step(deps, id)?;
+    let tries = tries::of(deps, id)?;
+    let mut changes = tries::taken_up(id, &tries);
+    for task in &mut tasks {
+        count_restart(task, &tries);
+    }
     let skills = super::skills::offer(deps, &record.session).await;
     changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
     }));
-    close_open_calls(deps, id, &mut transcript, &mut changes)?;
+    let mut settled = match recovery::interrupted(deps, &record, &skills, &transcript)? {
+        Some(interrupted) => {
+            let task = tasks.iter().find(|task| task.task.id == interrupted.task);
+            let goes_on = task.is_some_and(|task| goes_on(deps, &record, task));
+            recovery::settle(deps, &record, interrupted, goes_on).await
+        }
+        None => Settled::default(),
+    };
+    changes.append(&mut settled.changes);
     let mut restored = Restored { tasks: HashMap::new(), queue: VecDeque::new(), held: None };
     for task in tasks {
-        restored.take(deps, task, &record, &transcript, &mut changes);
+        restored.take(deps, task, (&record, &transcript), (&step, &settled), &mut changes);
+    }
+    if settled.left.is_empty() {
+        transcript.append(&mut settled.results);
     }
     if restored.held.is_some() && record.session.state != SessionState::Closed {
         record.session.state = SessionState::Interrupted;
@@ -58,8 +80,55 @@ pub(super) async fn restore(
     }
     let waiting = steering.iter().map(|one| Steer { message: one.id.clone(), delivery: one.delivery }).collect();
     let machine = Machine::restore(restored.held, restored.queue, waiting);
-    let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, skills };
+    if !settled.left.is_empty() {
+        crash::point("recovery.rerun.before");
+    }
+    recovery::forget_spools(&deps.spill(id));
+    let open = if settled.left.is_empty() { Vec::new() } else { settled.open };
+    let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, open, skills };
     Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
+}
+
+/// What an actor knows when it starts.
+struct Memory {
+    record: SessionRecord,
+    machine: Machine,
+    tasks: HashMap<TaskId, TaskRecord>,
+    steering: Vec<SteeringRecord>,
+    transcript: Vec<Message>,
+    open: Vec<OpenCall>,
+    skills: Arc<Offer>,
+}
+
+impl Actor {
+    fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
+        let Memory { record, machine, tasks, steering, transcript, open, skills } = memory;
+        Self {
+            deps,
+            registry,
+            record,
+            machine,
+            tasks,
+            steering,
+            transcript,
+            turn_task: None,
+            ended: Vec::new(),
+            reply: None,
+            open,
+            generation: 0,
+            model_stop: None,
+            partial: Arc::default(),
+            toolset: None,
+            skills,
+            boot: Boot::default(),
+            close_replies: Vec::new(),
+            end_replies: HashMap::new(),
+            deadline: None,
+            failure: None,
+            watch: None,
+            news,
+        }
+    }
 }
 
 /// Returns the tasks that have not ended, the running one first, then in order of arrival.
@@ -73,56 +142,18 @@ fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, Store
     Ok(tasks)
 }
 
-/// Writes a result for every call of the last reply that has none.
-fn close_open_calls(
-    deps: &Deps,
-    session: &SessionId,
-    transcript: &mut Vec<Message>,
-    changes: &mut Vec<Change>,
-) -> Result<(), StoreError> {
-    let Some(at) = transcript.iter().rposition(|message| !message.tool_calls.is_empty()) else { return Ok(()) };
-    let Some(reply) = transcript.get(at).cloned() else { return Ok(()) };
-    let answered =
-        |call: &ToolCall| transcript.iter().skip(at).any(|message| message.tool_call_id.as_ref() == Some(&call.id));
-    let open: Vec<(usize, ToolCall)> =
-        reply.tool_calls.iter().cloned().enumerate().filter(|(_, call)| !answered(call)).collect();
-    for (place, call) in open {
-        let key = Key::call(session, place);
-        let started = deps.store.get::<CallRecord>(&key)?.filter(|record| record.id == call.id);
-        let id = MessageId::from_ulid(&deps.clock.ulid());
-        let mut message = closing(id, &reply, call, started, deps.clock.now());
-        super::children::reword(deps, session, &mut message);
-        changes.push(Change::Delete(key));
-        changes.push(Change::Message(session.clone(), Box::new(message.clone())));
-        transcript.push(message);
+/// Counts that a task goes on in another daemon, unless the one before ended in an orderly way or died of other things.
+fn count_restart(record: &mut TaskRecord, tries: &Tries) {
+    if record.task.state == TaskState::Running {
+        let clean = std::mem::take(&mut record.suspended);
+        record.restarts += u32::from(!clean && !tries.spared);
     }
-    Ok(())
 }
 
-fn closing(
-    id: MessageId,
-    reply: &Message,
-    call: ToolCall,
-    started: Option<CallRecord>,
-    now: nano_protocol::time::Timestamp,
-) -> Message {
-    let mut message = Message::text(id, reply.task.clone(), Role::Tool, "", now);
-    (message.tool_call_id, message.tool_name) = (Some(call.id), Some(call.name));
-    match started.map(|record| record.result) {
-        Some(Some(result)) => {
-            (message.content, message.ok) = (result.content, Some(result.ok));
-            message.outcome = result.stopped.then_some(Outcome::Stopped);
-        }
-        Some(None) => {
-            (message.content, message.ok) = (transcript::UNKNOWN.into(), Some(false));
-            message.outcome = Some(Outcome::Unknown);
-        }
-        None => {
-            (message.content, message.ok) = (transcript::not_run_text(NotRun::Restart), Some(false));
-            message.not_run = Some(NotRun::Restart);
-        }
-    }
-    message
+/// Tells whether a task goes on by itself.
+fn goes_on(deps: &Deps, session: &SessionRecord, record: &TaskRecord) -> bool {
+    let auto = deps.agent(&session.session.agent).resume == Resume::Auto && record.restarts <= RESTARTS;
+    auto && record.task.state == TaskState::Running && session.session.state != SessionState::Closed
 }
 
 struct Restored {
@@ -137,27 +168,27 @@ impl Restored {
         &mut self,
         deps: &Deps,
         mut record: TaskRecord,
-        session: &SessionRecord,
-        transcript: &[Message],
+        (session, transcript): (&SessionRecord, &[Message]),
+        (step, settled): (&Step, &Settled),
         changes: &mut Vec<Change>,
     ) {
         let agent = deps.agent(&session.session.agent);
         let id = record.task.id.clone();
         match record.task.state {
             TaskState::Running => {
-                let clean = std::mem::take(&mut record.suspended);
-                record.restarts += u32::from(!clean);
+                let worn = (record.restarts > RESTARTS).then(|| step.parks(record.restarts, &id));
                 match agent.resume {
-                    Resume::Auto if record.restarts <= RESTARTS => {
+                    Resume::Auto if worn.is_none() && settled.held.is_none() => {
                         changes.push(Change::task(&record));
-                        self.queue.push_back(going_on(&record, transcript, &agent));
+                        let left = settled.left.clone();
+                        let results = &settled.results;
+                        self.queue.push_back(Queued { left, ..going_on(&record, transcript, results, &agent) });
                     }
                     Resume::Never => return changes.extend(failed(deps, record)),
                     Resume::Auto | Resume::Ask => {
-                        record.task.state = TaskState::Interrupted;
-                        (record.task.reason, self.held) = (Some(Reason::Restart), Some(id.clone()));
-                        changes.push(Change::task(&record));
-                        changes.push(event(&record, EventType::TaskInterrupted));
+                        record.task.error = settled.held.clone().or(worn);
+                        changes.extend(interrupt(&mut record));
+                        self.held = Some(id.clone());
                     }
                 }
             }
@@ -175,13 +206,15 @@ impl Restored {
 }
 
 /// Returns a running task as the machine takes it up: with what it has used, seen and repeated.
-fn going_on(record: &TaskRecord, transcript: &[Message], agent: &crate::config::AgentConfig) -> Queued {
-    let own: Vec<Message> = transcript.iter().filter(|message| message.task == record.task.id).cloned().collect();
+fn going_on(record: &TaskRecord, transcript: &[Message], results: &[Message], agent: &AgentConfig) -> Queued {
+    let all = transcript.iter().chain(results);
+    let own: Vec<Message> = all.filter(|message| message.task == record.task.id).cloned().collect();
     let mut queued = admission::queued(record, agent);
     queued.resumed = !own.is_empty();
     queued.turns = record.task.turns.saturating_sub(record.turns_before);
     queued.cuts = record.cuts;
-    let counted: Vec<Message> = own.into_iter().filter(|message| message.seq > record.seen_before).collect();
+    let counted: Vec<Message> =
+        own.into_iter().filter(|message| message.seq == 0 || message.seq > record.seen_before).collect();
     for print in transcript::fingerprints(&counted) {
         *queued.repeats.entry(print).or_insert(0) += 1;
     }
@@ -195,6 +228,12 @@ fn failed(deps: &Deps, mut record: TaskRecord) -> Vec<Change> {
     task.error = Some(TaskError { kind: "restart".into(), message });
     let open = Change::Delete(Key::open_task(&record.task.session, &record.task.id));
     vec![Change::task(&record), open, event(&record, EventType::TaskFinished)]
+}
+
+/// Has a task wait for a person.
+pub(super) fn interrupt(record: &mut TaskRecord) -> [Change; 2] {
+    (record.task.state, record.task.reason) = (TaskState::Interrupted, Some(Reason::Restart));
+    [Change::task(record), event(record, EventType::TaskInterrupted)]
 }
 
 fn event(record: &TaskRecord, kind: EventType) -> Change {

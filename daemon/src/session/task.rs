@@ -36,12 +36,30 @@ pub struct Queued {
     pub repeats: HashMap<u64, u32>,
     /// Replies that count against `max_turns` already.
     pub turns: u32,
+    /// The calls of its last reply, where some of them run again; else empty.
+    pub left: Vec<Left>,
+}
+
+/// What a daemon that died left of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It is closed in the transcript.
+    Kept,
+    /// Its result is known.
+    Ended,
+    /// It was started, and is started again.
+    Again {
+        /// Whether it only reads.
+        read_only: bool,
+    },
+    /// It was never started, and is not now.
+    Never,
 }
 
 impl Queued {
     /// A task that never ran.
     pub fn fresh(task: TaskId, max_turns: u32) -> Self {
-        Self { task, max_turns, resumed: false, cuts: 0, repeats: HashMap::new(), turns: 0 }
+        Self { task, max_turns, resumed: false, cuts: 0, repeats: HashMap::new(), turns: 0, left: Vec::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nano_protocol::MAX_CONTENT;
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::{SessionId, TaskId};
-use nano_protocol::message::{Role, ToolCall};
+use nano_protocol::message::Role;
 use nano_protocol::task::{TaskError, Usage};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use super::actor::{Actor, KeptReply, News, OpenCall};
 use super::deps::Deps;
 use super::task::{Input, Reply};
 use super::{admission, prompt, transcript};
+use crate::crash;
 use crate::model::catalog::Catalog;
 use crate::model::failure::permanent;
 use crate::model::{Answer, Delta, Finish, ProviderError, Request, retry};
@@ -80,9 +81,7 @@ impl Actor {
             cut: answer.finish == Finish::Length,
             over_budget: self.over_budget_with(&answer.usage),
         };
-        let open =
-            |call: &ToolCall| OpenCall { call: call.clone(), result: None, stop: None, again: false, settles: None };
-        self.open = answer.calls.iter().map(open).collect();
+        self.open = answer.calls.iter().cloned().map(OpenCall::new).collect();
         self.reply = Some(KeptReply { answer, partial: false });
         self.feed(Input::Replied(reply)).await
     }
@@ -166,7 +165,10 @@ impl ModelCall {
         loop {
             self.partial().clear();
             let sink = |delta: Delta| self.take(delta);
-            let error = match provider.stream(&self.request, &sink).await {
+            crash::point("model.ask.before");
+            let answered = provider.stream(&self.request, &sink).await;
+            crash::point("model.ask.after");
+            let error = match answered {
                 Ok(mut answer) => {
                     answer.usage.cost = models.cost(name, &answer.usage);
                     return Ok(answer);

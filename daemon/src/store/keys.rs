@@ -56,6 +56,10 @@ impl Key {
     pub fn child(parent: &SessionId, child: &SessionId) -> Self {
         Self(join(b'd', &[parent.0.as_bytes(), child.0.as_bytes()]))
     }
+    /// How often a session was taken up after a daemon had died.
+    pub fn tries(session: &SessionId) -> Self {
+        Self(join(b'i', &[session.0.as_bytes()]))
+    }
     /// How far the steering file of a workspace has been taken.
     pub fn position(workspace: &str) -> Self {
         Self(join(b'p', &[workspace.as_bytes()]))

@@ -1,5 +1,7 @@
 //! What is stored, as JSON. A field that a later version adds has a default; a field is never given a new meaning.
 
+pub mod call;
+
 use nano_protocol::Object;
 use nano_protocol::catalog::AgentCreateParams;
 use nano_protocol::event::{Data, EventType};
@@ -44,6 +46,21 @@ pub struct SessionRecord {
     /// True below a session whose file tools stay in the workspace, whatever its own profile says.
     #[serde(default)]
     pub restricted: bool,
+}
+
+/// How often a session was taken up by daemons that came after one that died.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tries {
+    /// Where it stood: its newest message.
+    pub step: u64,
+    /// How often, there.
+    pub times: u32,
+    /// True from before it is read until it could be: found so, the last daemon may have died of that.
+    pub under_way: bool,
+    /// Whether the last death of a daemon was another session's doing.
+    pub spared: bool,
+    /// Whether daemons died of it so often that only a person has it taken up.
+    pub parked: bool,
 }
 
 /// A remote computer that a session has, or had: on record before it is made, until it is known to be given back.
@@ -151,26 +168,6 @@ pub struct ChildRecord {
     pub wait: bool,
     /// Whether it was told to end because what it works for has ended.
     #[serde(default)]
-    pub stopped: bool,
-}
-
-/// A call that has started and is not closed in the transcript yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallRecord {
-    /// The call's id.
-    pub id: String,
-    /// Its result, once there is one.
-    pub result: Option<CallResult>,
-}
-
-/// What a call came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallResult {
-    /// What the model reads.
-    pub content: String,
-    /// Whether it did what was asked.
-    pub ok: bool,
-    /// Whether it was stopped on the way.
     pub stopped: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::class::Class;
 use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
@@ -38,7 +39,8 @@ pub fn tool() -> impl Tool {
         requires: &[],
         read_only: false,
     };
-    Typed::new(spec, |context, order| Box::pin(delegate(context, order)))
+    // Its key is the id of the call: the child that it has made is found again.
+    Typed::new(spec, |context, order| Box::pin(delegate(context, order))).classed(Class::Keyed)
 }
 
 async fn delegate(context: &ToolContext, order: Order) -> Result<ToolOutcome, ToolFault> {

@@ -3,10 +3,10 @@
 use std::io::Read;
 
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use super::Tool;
-use super::file_tool::FileTool;
+use super::changing::{ChangingTool, Intended};
+use super::intents::of_bytes;
 use super::replace::{Edit, replace};
 use crate::sandbox::workspace::{Workspace, shown};
 
@@ -29,10 +29,10 @@ struct Args {
 pub fn tool() -> impl Tool {
     let description = "Replaces a text in a file. old_text must occur exactly once unless replace_all is set; \
                            give enough lines around it.";
-    FileTool::new("edit_file", description, false, edit)
+    ChangingTool::new("edit_file", description, edit)
 }
 
-fn edit(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<String, String> {
+fn edit(workspace: &Workspace, args: &Args, intended: &Intended) -> Result<String, String> {
     let path = shown(&args.path);
     let mut place = workspace.place(&args.path, false).map_err(|why| why.to_string())?;
     let _turn = place.turn().map_err(|why| why.to_string())?;
@@ -44,11 +44,13 @@ fn edit(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<Str
     }
     let edit = Edit { old: &args.old_text, new: &args.new_text, all: args.replace_all.unwrap_or(false) };
     let done = replace(&old, &edit).map_err(|why| format!("`{path}` was not changed: {why}"))?;
+    let count = done.lines.len();
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let says = format!("replaced {times} in {path} ({})", done.places());
+    intended.record(&place, Some(of_bytes(&old)), &done.contents, &says)?;
     if !place.unchanged() {
         return Err(format!("`{path}` was not changed: somebody else changed it meanwhile; read it again"));
     }
     place.replace(&done.contents).map_err(|why| why.to_string())?;
-    let count = done.lines.len();
-    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    Ok(format!("replaced {times} in {path} ({})", done.places()))
+    Ok(says)
 }

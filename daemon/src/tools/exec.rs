@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use ulid::Ulid;
 
 use super::read_file::with_notes;
-use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, intents, schema};
 use crate::sandbox::{BoxFuture, Capability, Command, Ending, Language, Report, SandboxError};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -128,7 +128,8 @@ fn command(context: &ToolContext, source: &str, request: Request) -> Result<Comm
     let Request { language, text, background, .. } = request;
     // A fresh name: a call's id may be anything and need not be unique.
     let spill = context.spill.join(format!("output-{}.log", Ulid::generate()));
-    Ok(Command { language, text, cwd, timeout, task: context.task.clone(), spill, background })
+    let spool = intents::spool(&context.spill, &context.call);
+    Ok(Command { language, text, cwd, timeout, task: context.task.clone(), spill, spool, background })
 }
 
 fn timeout(context: &ToolContext, asked: Option<i64>) -> Result<Duration, String> {

@@ -16,7 +16,7 @@ use crate::sandbox::{BoxFuture, Capability};
 /// What a file tool does with its arguments; it watches the token itself, so that what it changes is never in doubt.
 type Work<A> = fn(&Workspace, &A, &CancellationToken) -> Result<String, String>;
 
-/// A tool that works on the session's files.
+/// A tool that reads the session's files.
 pub struct FileTool<A> {
     spec: ToolSpec,
     work: Work<A>,
@@ -24,10 +24,15 @@ pub struct FileTool<A> {
 
 impl<A: JsonSchema> FileTool<A> {
     /// Makes a tool whose arguments are `A`.
-    pub fn new(name: &'static str, description: &'static str, read_only: bool, work: Work<A>) -> Self {
-        let (input_schema, requires) = (schema::schema::<A>(), &[Capability::Filesystem]);
-        Self { spec: ToolSpec { name, description, input_schema, source: LOCAL, requires, read_only }, work }
+    pub fn new(name: &'static str, description: &'static str, work: Work<A>) -> Self {
+        Self { spec: spec::<A>(name, description, true), work }
     }
+}
+
+/// Returns what is fixed about a tool for the session's files.
+pub fn spec<A: JsonSchema>(name: &'static str, description: &'static str, read_only: bool) -> ToolSpec {
+    let (input_schema, requires) = (schema::schema::<A>(), &[Capability::Filesystem]);
+    ToolSpec { name, description, input_schema, source: LOCAL, requires, read_only }
 }
 
 impl<A: DeserializeOwned + JsonSchema + Send + 'static> Tool for FileTool<A> {
@@ -41,19 +46,24 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> Tool for FileTool<A> {
         arguments: Object,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         let (workspace, cancel, work) = (Arc::clone(&context.workspace), context.cancel.clone(), self.work);
-        Box::pin(async move {
-            if cancel.is_cancelled() {
-                return Ok(ToolOutcome::Stopped("stopped before it began".into()));
-            }
-            let done = move || work(&workspace, &schema::decode(arguments)?, &cancel);
-            Ok(match tokio::task::spawn_blocking(done).await {
-                Ok(Ok(text)) => ToolOutcome::Done(text),
-                Ok(Err(why)) if context.cancel.is_cancelled() => ToolOutcome::Stopped(why),
-                Ok(Err(why)) => ToolOutcome::Failed(why),
-                Err(_) => ToolOutcome::Failed("the tool broke down; this is a bug in nanod".into()),
-            })
-        })
+        Box::pin(done(context, move || work(&workspace, &schema::decode(arguments)?, &cancel)))
     }
+}
+
+/// Does work that may block, and puts what came of it as the model reads it.
+pub async fn done(
+    context: &ToolContext,
+    work: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> Result<ToolOutcome, ToolFault> {
+    if context.cancel.is_cancelled() {
+        return Ok(ToolOutcome::Stopped("stopped before it began".into()));
+    }
+    Ok(match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(text)) => ToolOutcome::Done(text),
+        Ok(Err(why)) if context.cancel.is_cancelled() => ToolOutcome::Stopped(why),
+        Ok(Err(why)) => ToolOutcome::Failed(why),
+        Err(_) => ToolOutcome::Failed("the tool broke down; this is a bug in nanod".into()),
+    })
 }
 
 /// A reader that ends in an error once the token fires: no file is so large that it cannot be left.

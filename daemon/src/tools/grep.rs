@@ -36,7 +36,7 @@ struct Args {
 pub fn tool() -> impl Tool {
     let description = "Searches files for lines that match a regular expression. Honours .gitignore and skips \
                            binary files; prints file:line: text.";
-    FileTool::new("grep", description, true, grep)
+    FileTool::new("grep", description, grep)
 }
 
 fn grep(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {

@@ -37,7 +37,7 @@ fn list(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<Str
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let description = "Lists a folder by name, hidden entries too: folders end in /, links in @.";
-    FileTool::new("list_dir", description, true, list)
+    FileTool::new("list_dir", description, list)
 }
 
 fn names(workspace: &Workspace, path: &str) -> Result<Vec<String>, String> {

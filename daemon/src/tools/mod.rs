@@ -1,5 +1,7 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
+pub mod changing;
+pub mod class;
 pub mod datetime;
 pub mod delegate;
 pub mod download_file;
@@ -7,6 +9,7 @@ pub mod edit_file;
 pub mod exec;
 pub mod file_tool;
 pub mod grep;
+pub mod intents;
 pub mod list_dir;
 pub mod load_skill;
 pub mod python;
@@ -29,6 +32,8 @@ use std::time::Duration;
 use nano_protocol::Object;
 use nano_protocol::id::{SessionId, TaskId};
 use tokio_util::sync::CancellationToken;
+
+use class::Class;
 
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
@@ -57,6 +62,10 @@ pub struct ToolSpec {
 pub trait Tool: Send + Sync {
     /// Returns what is fixed about it.
     fn spec(&self) -> &ToolSpec;
+    /// Returns what becomes of a call of it that dies with the daemon.
+    fn class(&self) -> Class {
+        Class::usual(self.spec())
+    }
     /// Does it. What the model should read is an outcome; a fault ends the task.
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object)
     -> BoxFuture<'a, Result<ToolOutcome, ToolFault>>;
@@ -92,6 +101,8 @@ pub struct ToolContext {
     pub later: Option<Arc<dyn schedule_followup::Later>>,
     /// What has work done by other sessions.
     pub delegator: Option<Arc<dyn delegate::Delegator>>,
+    /// Where a call says what it is about to do to a file.
+    pub intents: Option<Arc<intents::Intents>>,
     /// Fires when the call should end.
     pub cancel: CancellationToken,
 }

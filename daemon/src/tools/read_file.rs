@@ -37,7 +37,7 @@ fn read_lines(workspace: &Workspace, args: &Args, cancel: &CancellationToken) ->
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let description = "Reads a text file: at most 2000 lines or 50 KiB at once. Use offset and limit for more.";
-    FileTool::new("read_file", description, true, read_lines)
+    FileTool::new("read_file", description, read_lines)
 }
 
 /// Refuses zero and less, for which there is no meaning.

@@ -4,6 +4,7 @@ use nano_protocol::followup::{Followup, Trigger};
 use nano_protocol::id::{SessionId, TaskId};
 use serde::Deserialize;
 
+use super::class::Class;
 use super::typed::Typed;
 use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
@@ -11,16 +12,21 @@ use crate::sandbox::BoxFuture;
 /// A follow-up on its way; the error is for the model.
 pub type Scheduling<'a> = BoxFuture<'a, Result<Followup, String>>;
 
+/// The call that schedules.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    /// Of which session.
+    pub session: &'a SessionId,
+    /// In which task.
+    pub task: &'a TaskId,
+    /// Its id.
+    pub call: &'a str,
+}
+
 /// Makes follow-ups; what can do that stands above the tools.
 pub trait Later: Send + Sync {
-    /// Makes one of `session`, for the agent that runs `task`.
-    fn schedule<'a>(
-        &'a self,
-        session: &'a SessionId,
-        task: &'a TaskId,
-        content: String,
-        trigger: Trigger,
-    ) -> Scheduling<'a>;
+    /// Makes one of the session of a call, for the agent that makes this call; the same call has one follow-up.
+    fn schedule<'a>(&'a self, by: By<'a>, content: String, trigger: Trigger) -> Scheduling<'a>;
 }
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
@@ -42,14 +48,16 @@ pub fn tool() -> impl Tool {
         requires: &[],
         read_only: false,
     };
-    Typed::new(spec, |context, args| Box::pin(schedule(context, args)))
+    // Its key is the id of the call: the follow-up that it has made is found again.
+    Typed::new(spec, |context, args| Box::pin(schedule(context, args))).classed(Class::Keyed)
 }
 
 async fn schedule(context: &ToolContext, Args { content, trigger }: Args) -> Result<ToolOutcome, ToolFault> {
     let Some(later) = &context.later else {
         return Ok(ToolOutcome::Failed("follow-ups cannot be scheduled here".into()));
     };
-    let made = later.schedule(&context.session, &context.task, content, trigger).await;
+    let by = By { session: &context.session, task: &context.task, call: &context.call };
+    let made = later.schedule(by, content, trigger).await;
     Ok(made.map_or_else(ToolOutcome::Failed, |followup| ToolOutcome::Done(text(&followup))))
 }
 

@@ -30,7 +30,7 @@ struct Args {
 pub fn tool() -> impl Tool {
     let description = "Searches the names and the contents of files for a text, taken literally. Honours \
                            .gitignore and skips binary files; prints the path, or file:line: text.";
-    FileTool::new("search", description, true, search)
+    FileTool::new("search", description, search)
 }
 
 fn search(workspace: &Workspace, args: &Args, cancel: &CancellationToken) -> Result<String, String> {

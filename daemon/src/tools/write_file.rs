@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::Tool;
-use super::file_tool::FileTool;
-use crate::sandbox::workspace::{PathError, Workspace, shown};
+use super::changing::{ChangingTool, Intended};
+use super::intents::before;
+use crate::sandbox::workspace::{Workspace, shown};
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -17,15 +18,16 @@ struct Args {
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let description = "Writes a file, replacing what it held. Use edit_file to change a part of one.";
-    FileTool::new("write_file", description, false, |workspace, args, _| {
-        write(workspace, args).map_err(|why| why.to_string())
-    })
+    ChangingTool::new("write_file", description, write)
 }
 
-fn write(workspace: &Workspace, args: &Args) -> Result<String, PathError> {
-    let place = workspace.place(&args.path, true)?;
-    let _turn = place.turn()?;
-    place.replace(args.content.as_bytes())?;
+fn write(workspace: &Workspace, args: &Args, intended: &Intended) -> Result<String, String> {
+    let mut place = workspace.place(&args.path, true).map_err(|why| why.to_string())?;
+    let _turn = place.turn().map_err(|why| why.to_string())?;
     let new = if place.exists() { "" } else { "the new file " };
-    Ok(format!("wrote {} bytes to {new}{}", args.content.len(), shown(&args.path)))
+    let says = format!("wrote {} bytes to {new}{}", args.content.len(), shown(&args.path));
+    let (before, contents) = (before(&mut place), args.content.as_bytes());
+    intended.record(&place, before, contents, &says)?;
+    place.replace(contents).map_err(|why| why.to_string())?;
+    Ok(says)
 }

@@ -60,7 +60,16 @@ pub fn task(name: &str) -> TaskId {
 pub fn shell(text: &str) -> Command {
     let spill = PathBuf::from("/nowhere");
     let (language, task) = (Language::Shell, task("t1"));
-    Command { language, text: text.into(), cwd: None, timeout: LONG, task, spill, background: false }
+    Command {
+        language,
+        text: text.into(),
+        cwd: None,
+        timeout: LONG,
+        task,
+        spool: spill.clone(),
+        spill,
+        background: false,
+    }
 }
 
 /// Runs a command to its end.

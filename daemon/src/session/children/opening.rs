@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ROUNDS, barred, chain};
 use crate::config::AgentConfig;
+use crate::crash;
 use crate::session::actor::Command;
 use crate::session::admission::{self, Submission};
 use crate::session::deps::Deps;
@@ -73,10 +74,12 @@ pub(super) async fn open(registry: &Registry, call: &Call, order: Order) -> Resu
     if call.cancel.is_cancelled() {
         return Err(RpcError::new(ErrorKind::Conflict, "the call was stopped before it opened a session"));
     }
+    crash::point("child.create.before");
     registry.create(record, vec![Change::Queued(Box::new(task)), known]).await?;
+    crash::point("child.create.after");
     drop(profile_stays);
     // It is on record: a daemon that goes down now leaves it to the next one.
-    if let Err(error) = registry.send(&id, Command::Wake).await {
+    if let Err(error) = registry.send(&id, Command::Wake(None)).await {
         tracing::info!(session = %id, %error, "its task waits for the next start");
     }
     Ok(child)

@@ -6,7 +6,7 @@ use nano_protocol::session::Delivery;
 use nano_protocol::task::{Reason, TaskState};
 
 use super::super::batch::{Batch, Step};
-use super::{Effect, Machine, Phase, Queued, REPEATS_ENDED, Reply, Run, Steer, Stop};
+use super::{Effect, Left, Machine, Phase, Queued, REPEATS_ENDED, Reply, Run, Steer, Stop};
 
 impl Machine {
     pub(super) fn next_task(&mut self, out: &mut Vec<Effect>) {
@@ -19,11 +19,22 @@ impl Machine {
     }
 
     fn start(&mut self, next: Queued, out: &mut Vec<Effect>) {
-        let Queued { task, max_turns, resumed, cuts, repeats, turns } = next;
+        let Queued { task, max_turns, resumed, cuts, repeats, turns, left } = next;
         out.push(Effect::Begin(task.clone()));
         self.run =
             Some(Run { task, opened: resumed, turns, max_turns, cuts, repeats, stop: None, phase: Phase::Resting });
-        self.between_turns(true, out);
+        if left.is_empty() { self.between_turns(true, out) } else { self.take_up(&left, out) }
+    }
+
+    /// Goes on in the midst of a turn, with calls that another daemon began.
+    fn take_up(&mut self, left: &[Left], out: &mut Vec<Effect>) {
+        let Some(run) = &mut self.run else { return };
+        let mut batch = Batch::left(left);
+        if self.waiting.iter().any(|one| one.delivery != Delivery::Note) {
+            batch.halt(NotRun::Redirect);
+        }
+        run.phase = Phase::Acting(batch);
+        self.go_on(out);
     }
 
     /// Decides what follows when no model call and no tool call is under way; `again`: the model has something to read.
