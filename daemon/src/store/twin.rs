@@ -81,7 +81,7 @@ impl Twin {
     /// Makes an empty one; `seed` decides what a failure or crash leaves.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
-            random: Random::new(seed),
+            random: Random::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             files: Vec::new(),
             names: BTreeMap::new(),
             synced_names: BTreeMap::new(),
@@ -177,6 +177,8 @@ impl State {
         self.left = self.left.checked_sub(1).ok_or_else(gone)?;
         let count = &mut self.counts[of as usize];
         *count += 1;
+        // What a failure leaves differs with when it comes.
+        self.random.below(1);
         let hit = |fault: &&Fault| fault.of == of && (*count == fault.at || fault.lasting && *count > fault.at);
         let fault = self.faults.iter().find(hit).map(|fault| Outcome::Fails(fault.kind));
         Ok(fault.unwrap_or(if self.left == 0 { Outcome::Dies } else { Outcome::Done }))

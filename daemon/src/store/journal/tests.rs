@@ -55,7 +55,7 @@ fn a_journal_on_a_real_disk_goes_on_where_it_ended() {
     let mut random = Random::new(1);
     let mut all = Vec::new();
     for life in 0..3 {
-        let (mut journal, found) = Journal::open(disk.clone(), &aside, 4096).unwrap();
+        let (mut journal, found) = Journal::open(disk.clone(), &aside, 2048).unwrap();
         assert_eq!((found.last, journal.last(), found.head), (life * 10, life * 10, life * 20));
         for count in [1, 2, 3, 4] {
             let lines = group(&journal, &mut random, count);
@@ -65,7 +65,7 @@ fn a_journal_on_a_real_disk_goes_on_where_it_ended() {
         assert_eq!(read(&journal.reader(), 0), (all.clone(), vec![]));
     }
     let lengths = disk.list().unwrap().iter().map(|name| disk.open(name).unwrap().len().unwrap()).collect::<Vec<_>>();
-    assert!(lengths.len() > 2 && lengths.iter().all(|length| *length == 4096), "{lengths:?}");
+    assert!(lengths.len() > 2 && lengths.iter().all(|length| *length == 2048), "{lengths:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::{ProptestConfig, proptest};
 
 use super::super::super::twin::{Fault, Operation, Twin};
 use super::super::line::Line;
-use super::super::{AppendError, Found, Journal, OpenError};
+use super::super::{AppendError, Found, Journal, OpenError, segment};
 use super::{group, read};
 
 /// Room for some three lines.
@@ -175,6 +175,40 @@ fn any_write_or_sync_may_fail() {
             }
         }
     }
+}
+
+#[test]
+fn a_failed_append_does_not_come_back() {
+    for seed in 0..100 {
+        let mut world = World::new(seed);
+        let (mut journal, _) = super::open(&world.disk, &world.aside, 4096).unwrap();
+        world.acked = group(&journal, &mut world.random, 2);
+        journal.append(&world.acked).unwrap();
+        let lines = group(&journal, &mut world.random, 5);
+        let at = world.disk.count(Operation::Write) + 1;
+        world.disk.fail([Fault { of: Operation::Write, at, lasting: false, kind: ErrorKind::StorageFull }]);
+        assert!(matches!(journal.append(&lines), Err(AppendError::Write(_))));
+        world.end(if seed % 2 == 0 { End::PowerCut } else { End::Kill });
+        world.check();
+    }
+}
+
+#[test]
+fn the_old_segment_is_done_with_once_a_new_one_was_begun() {
+    let mut world = World::new(1);
+    let (mut journal, _) = open(&world.disk, &world.aside).unwrap();
+    let first = group(&journal, &mut world.random, 1);
+    journal.append(&first).unwrap();
+    let large = group(&journal, &mut world.random, 9);
+    world.disk.limit(SIZE);
+    assert!(matches!(journal.append(&large), Err(AppendError::Write(_))));
+    // It was not told so, but there it is.
+    world.disk.limit(u64::MAX);
+    segment::make(&world.disk, 2, SIZE).map(drop).unwrap();
+    let small = group(&journal, &mut world.random, 1);
+    journal.append(&small).unwrap();
+    world.acked = [first, small].concat();
+    world.check();
 }
 
 #[test]
