@@ -5,20 +5,22 @@
 //! in this folder and nowhere else: its `flush` does not survive a power cut on Linux, so the writer syncs the file
 //! itself, and a store that does not open is never started afresh.
 
-mod checkpoint;
-mod disk;
-mod dump;
-mod journal;
+pub mod checkpoint;
+pub mod disk;
+pub mod dump;
+pub mod journal;
 mod keys;
 mod open;
 mod reader;
 pub mod record;
-mod tail;
-mod truth;
+pub mod tail;
+pub mod truth;
 mod writer;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};

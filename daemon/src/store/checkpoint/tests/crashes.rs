@@ -105,7 +105,9 @@ proptest! {
         place in any::<prop::sample::Index>(),
     ) {
         let mut world = World::new();
-        steps.into_iter().for_each(|step| go(&mut world, step));
+        for step in steps {
+            go(&mut world, step);
+        }
         let files: Vec<_> = world.disk.files().into_iter().filter(|(_, data)| !data.is_empty()).collect();
         prop_assume!(!files.is_empty());
         let (name, data) = at.get(&files);
