@@ -149,6 +149,18 @@ fn a_checkpoint_may_fail_or_die_at_each_effect() {
 }
 
 #[test]
+fn what_is_made_stays_made() {
+    for seed in 0..20 {
+        let mut world = World::of([puts(0..40), puts(5..9)]);
+        world.disk.crash(picker(seed));
+        world.reopen();
+        assert_eq!(world.checkpoints.newest().generation, 2);
+        world.is_readable();
+        world.is_whole();
+    }
+}
+
+#[test]
 fn what_a_failed_one_leaves_is_the_last_generation_untouched() {
     let mut world = World::of([puts(0..40), puts(5..9)]);
     world.line(puts(0..90));
