@@ -1,6 +1,7 @@
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation, reason = "tests")]
 
 mod damage;
+mod numbers;
 mod power;
 mod text;
 

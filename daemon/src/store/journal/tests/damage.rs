@@ -10,12 +10,12 @@ use super::super::line::{Line, frame};
 use super::super::{Cut, Found, Journal, OpenError, inspect, segment};
 use super::{group, read};
 
-fn open(disk: &Twin, aside: &Twin) -> Result<(Journal, Found), OpenError> {
+pub(super) fn open(disk: &Twin, aside: &Twin) -> Result<(Journal, Found), OpenError> {
     super::open(disk, aside, 4096)
 }
 
 /// Lines 1 to 4, 5 to 8 and 9 to 12 in three segments, each a group of its own but for the last two.
-fn three_segments(disk: &Twin) -> Vec<Line> {
+pub(super) fn three_segments(disk: &Twin) -> Vec<Line> {
     let (mut journal, _) = open(disk, &Twin::new(0)).unwrap();
     let (mut all, mut random) = (Vec::new(), Random::new(9));
     for count in [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2] {
@@ -199,9 +199,9 @@ fn a_cut_may_be_cut_short() {
         disk.stop_after(stop);
         drop(open(&disk, &aside));
         if kill {
-            disk.restart()
+            disk.restart();
         } else {
-            disk.crash()
+            disk.crash();
         }
         let (mut journal, _) = open(&disk, &aside).unwrap();
         let more = group(&journal, &mut Random::new(5), 1);
@@ -252,54 +252,6 @@ fn an_unreadable_end_is_no_reason_to_cut() {
     let writes = disk.count(Operation::Write);
     assert!(matches!(open(&disk, &Twin::new(2)), Err(OpenError::Disk { .. })));
     assert_eq!(disk.count(Operation::Write), writes);
-}
-
-#[test]
-fn numbers_can_go_on_later() {
-    let disk = Twin::new(1);
-    let all = three_segments(&disk);
-    let (mut journal, _) = open(&disk, &Twin::new(2)).unwrap();
-    journal.number_on_from(5);
-    assert_eq!(journal.last(), 12);
-    journal.number_on_from(30);
-    let lines = group(&journal, &mut Random::new(1), 2);
-    journal.append(&lines).unwrap();
-    let expected = ([all, lines].concat(), vec![(13, 30)]);
-    assert_eq!(read(&journal.reader(), 0), expected);
-    let (mut journal, found) = open(&disk, &Twin::new(2)).unwrap();
-    assert_eq!((read(&journal.reader(), 0), found.last), (expected, 32));
-    let wrong = group(&journal, &mut Random::new(1), 3).split_off(1);
-    assert!(journal.append(&wrong).is_err());
-    assert_eq!(journal.last(), 32);
-}
-
-#[test]
-fn segments_that_are_not_needed_are_dropped() {
-    let numbers = |journal: &Journal| -> Vec<(u64, u64)> {
-        journal.sealed().unwrap().iter().map(|sealed| (sealed.first, sealed.last)).collect()
-    };
-    for (through, left, when_sealed) in [
-        (3, vec![1, 5, 9], vec![(1, 4), (5, 8), (9, 12)]),
-        (4, vec![5, 9], vec![(5, 8), (9, 12)]),
-        (7, vec![5, 9], vec![(5, 8), (9, 12)]),
-        (u64::MAX, vec![9], vec![(9, 12)]),
-    ] {
-        let disk = Twin::new(1);
-        let all = three_segments(&disk);
-        let (mut journal, _) = open(&disk, &Twin::new(2)).unwrap();
-        let reader = journal.reader();
-        let mut beside = reader.lines(8, 10);
-        assert_eq!(journal.drop_through(through).unwrap(), 3 - left.len());
-        assert_eq!(numbers(&journal), when_sealed[..when_sealed.len() - 1]);
-        journal.seal();
-        assert_eq!((numbers(&journal), journal.segments.clone()), (when_sealed, left));
-        disk.crash();
-        let (journal, found) = open(&disk, &Twin::new(2)).unwrap();
-        assert_eq!((found.last, found.damaged), (12, vec![]));
-        assert_eq!(read(&journal.reader(), 8), (all[8..].to_vec(), vec![]));
-        assert_eq!(beside.next(), Some(Ok(all[8].clone())));
-        assert_eq!((beside.next(), beside.next()), (Some(Ok(all[9].clone())), None));
-    }
 }
 
 proptest! {
