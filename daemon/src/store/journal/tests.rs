@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation, reason = "tests")]
 
 mod damage;
 mod power;

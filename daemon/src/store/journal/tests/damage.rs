@@ -199,9 +199,9 @@ fn a_cut_may_be_cut_short() {
         disk.stop_after(stop);
         drop(open(&disk, &aside));
         if kill {
-            disk.restart()
+            disk.restart();
         } else {
-            disk.crash()
+            disk.crash();
         }
         let (mut journal, _) = open(&disk, &aside).unwrap();
         let more = group(&journal, &mut Random::new(5), 1);
