@@ -4,5 +4,4 @@
 mod crashes;
 mod cuts;
 mod damage;
-mod disk;
 mod world;

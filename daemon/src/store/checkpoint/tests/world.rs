@@ -7,8 +7,8 @@ use super::super::super::disk::Folder;
 use super::super::super::journal::line::{Entry, Line};
 use super::super::super::tail::{Record, Span, Tail};
 use super::super::super::truth::Truth;
+use super::super::super::twin::Twin;
 use super::super::{CheckpointError, Checkpoints, Missing};
-use super::disk::Disk;
 
 /// Small, so that a few records fill many.
 pub const CHUNK: usize = 100;
@@ -16,7 +16,7 @@ pub const CHUNK: usize = 100;
 pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub struct World {
-    pub disk: Disk,
+    pub disk: Twin,
     pub checkpoints: Checkpoints,
     /// All lines there ever were.
     pub lines: Vec<Line>,
@@ -24,10 +24,16 @@ pub struct World {
     pub kept: u64,
 }
 
-pub fn open(disk: &Disk) -> Checkpoints {
+pub fn open(disk: &Twin) -> Checkpoints {
     let mut checkpoints = Checkpoints::read(Arc::new(disk.clone())).unwrap();
     checkpoints.chunk = CHUNK;
     checkpoints
+}
+
+/// Returns all files, with what is in them.
+pub fn files(disk: &Twin) -> BTreeMap<String, Vec<u8>> {
+    let names = disk.list().unwrap();
+    names.into_iter().map(|name| (name.clone(), disk.get(&name))).collect()
 }
 
 pub fn put(key: &str, value: &str) -> Entry {
@@ -40,14 +46,15 @@ pub fn puts(numbers: impl IntoIterator<Item = u32>) -> Vec<Entry> {
 }
 
 impl World {
-    pub fn new() -> Self {
-        let disk = Disk::default();
+    /// Makes an empty one; `seed` decides what a power cut leaves.
+    pub fn new(seed: u64) -> Self {
+        let disk = Twin::new(seed);
         Self { checkpoints: open(&disk), disk, lines: Vec::new(), kept: 0 }
     }
 
     /// Returns a world with one checkpoint after each of `lines`.
     pub fn of(lines: impl IntoIterator<Item = Vec<Entry>>) -> Self {
-        let mut world = Self::new();
+        let mut world = Self::new(0);
         for entries in lines {
             world.line(entries);
             world.next().unwrap();
@@ -60,10 +67,11 @@ impl World {
     }
 
     /// Returns another of the same, all of it durable.
-    pub fn copy(&self) -> Self {
-        let disk = Disk::default();
-        self.disk.files().into_iter().for_each(|(name, data)| disk.set(&name, Some(data)));
-        Folder::sync(&disk).unwrap();
+    pub fn copy(&self, seed: u64) -> Self {
+        let disk = Twin::new(seed);
+        for (name, data) in files(&self.disk) {
+            disk.put(&name, &data);
+        }
         Self { checkpoints: open(&disk), disk, lines: self.lines.clone(), kept: self.kept }
     }
 
@@ -140,7 +148,7 @@ impl World {
     #[track_caller]
     pub fn is_clean(&self) {
         let named = self.checkpoints.named();
-        let more: Vec<_> = self.disk.files().into_keys().filter(|name| !named.contains(name)).collect();
+        let more: Vec<_> = files(&self.disk).into_keys().filter(|name| !named.contains(name)).collect();
         assert!(more.is_empty(), "{more:?}");
     }
 }
