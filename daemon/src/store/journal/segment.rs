@@ -119,7 +119,7 @@ impl Chunks {
             if rest.is_empty() {
                 return Ok((!bytes.is_empty()).then_some(Chunk { bytes, end: self.at, ended: false }));
             }
-            let zeros = if bytes.is_empty() { rest.iter().take_while(|byte| **byte == 0).count() } else { 0 };
+            let zeros = if bytes.is_empty() { zeros(rest) } else { 0 };
             let found = if zeros > 0 { None } else { memchr::memchr(b'\n', rest) };
             let length = if zeros > 0 { zeros } else { found.unwrap_or(rest.len()) };
             if zeros == 0 {
@@ -145,6 +145,13 @@ impl Chunks {
         self.from += length;
         self.at += length as u64;
     }
+}
+
+/// Returns how many zeros there are at the beginning; most of a new segment is zeros, so they are compared in blocks.
+fn zeros(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let whole = bytes.chunks_exact(ZEROS.len()).take_while(|block| *block == ZEROS).count() * ZEROS.len();
+    whole + bytes.iter().skip(whole).take_while(|byte| **byte == 0).count()
 }
 
 /// A line and where in its segment it ends.
