@@ -34,7 +34,7 @@ fn calls(n: usize, all: &[(&str, Value)]) -> Turn {
 
 /// A command that leaves the id of its call, and then does something else.
 fn mark(n: usize, at: usize, then: &str) -> (&'static str, Value) {
-    ("exec", json!({"command": format!("echo c{n}_{at} >> marks{then}")}))
+    ("exec", json!({"command": format!("echo c{n}_{at} >> marks; echo printed{then}")}))
 }
 
 fn done(_: &Value, _: usize) -> Turn {
@@ -280,6 +280,13 @@ pub const DELEGATE: Scene = Scene {
         |run| {
             run.open();
             run.submit("parent's work");
+            run.until("the word of the child's end", |run| {
+                let told = |request: &Value| {
+                    let text = request["messages"].to_string();
+                    text.contains("parent's work") && text.contains("child is done")
+                };
+                run.server.requests().iter().any(told).then_some(())
+            });
         },
     )
 };
@@ -317,9 +324,7 @@ pub const SHUTDOWN: Scene = Scene {
                 let runs = run.daemon.workspace().join("marks").exists();
                 (runs || run.server.requests().iter().any(has_called)).then_some(())
             });
-            if run.deaths == 0 {
-                run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
-            }
+            run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
             run.settle();
         },
     )
