@@ -62,7 +62,7 @@ use session::registry::Registry;
 use session::steering_watch::Workspaces;
 use shutdown::Shutdown;
 use skills::library::{Changed, Library};
-use store::{Store, StoreError};
+use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::Tool;
@@ -142,11 +142,7 @@ pub struct Start {
 pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Result<(), RunError> {
     let Start { config, places, env, helper } = start;
     let lock = store::lock(&places.state_dir).await?;
-    let events = EventLog::default();
-    let told = events.clone();
-    let publish = move |fresh: &[_]| told.publish(fresh);
-    let store = Store::open(&places.state_dir.join("store"), &lock, Box::new(publish)).await?;
-    events.start(store.opened().head);
+    let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
     let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
@@ -208,6 +204,16 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
 
 /// How long the store may tidy up at the end; nothing is lost without that.
 const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// Opens the store, which tells of what it records.
+async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog), StoreError> {
+    let events = EventLog::default();
+    let told = events.clone();
+    let publish = move |fresh: &[_]| told.publish(fresh);
+    let store = Store::open(&state.join("store"), lock, Box::new(publish)).await?;
+    events.start(store.opened().head);
+    Ok((store, events))
+}
 
 /// Returns what of all files is the daemon's own.
 fn private(config: &Config, places: &Places) -> Arc<Private> {

@@ -115,15 +115,20 @@ fn a_child_that_fails_at_the_restart_is_heard_of() {
 }
 
 #[test]
-fn a_call_that_dies_with_the_daemon_names_the_child() {
-    let (server, mut daemon, session, child) = working("-", true, "");
+fn a_call_that_dies_and_may_not_run_again_names_the_child() {
+    let (server, mut daemon, session, child) = working("-", true, "resume = \"ask\"");
     let mut client = restart(&mut daemon);
     settled(&mut client, &session, 1);
     let result = results(&mut client, &session).remove(0);
     assert_eq!(result.outcome, Some(Outcome::Unknown));
     assert!(result.content.contains(child.id.as_str()), "{result:?}");
-    ended_later(&server, &mut client, &session, &child);
-    once(&mut daemon, &session, &child, "U A[c1] T!(c1:outcome=unknown) A(noted) N A(heard)");
+    for held in [child.id.as_str(), &session] {
+        let task = client.tasks(held).remove(0).id;
+        client.get::<Task>("task.resume", &json!({ "task": task }));
+    }
+    server.open("held");
+    ended(&mut client, &child, TaskState::Succeeded);
+    wait::until("the message", || (told_of(&mut client, &session, &child) == 1).then_some(()));
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod loop_case;
 mod loop_check;
 mod loop_table;
 mod profile;
+mod recovery;
 mod retried;
 mod sessions;
 mod shutdown;

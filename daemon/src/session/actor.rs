@@ -125,47 +125,7 @@ pub(super) struct Actor {
     pub news: mpsc::Sender<News>,
 }
 
-/// What an actor knows when it starts.
-pub(super) struct Memory {
-    pub record: SessionRecord,
-    pub machine: Machine,
-    pub tasks: HashMap<TaskId, TaskRecord>,
-    pub steering: Vec<SteeringRecord>,
-    pub transcript: Vec<Message>,
-    pub open: Vec<OpenCall>,
-    pub skills: Arc<Offer>,
-}
-
 impl Actor {
-    pub fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
-        let Memory { record, machine, tasks, steering, transcript, open, skills } = memory;
-        Self {
-            deps,
-            registry,
-            record,
-            machine,
-            tasks,
-            steering,
-            transcript,
-            turn_task: None,
-            ended: Vec::new(),
-            reply: None,
-            open,
-            generation: 0,
-            model_stop: None,
-            partial: Arc::default(),
-            toolset: None,
-            skills,
-            boot: Boot::default(),
-            close_replies: Vec::new(),
-            end_replies: HashMap::new(),
-            deadline: None,
-            failure: None,
-            watch: None,
-            news,
-        }
-    }
-
     /// Runs until nothing is left to do, or the daemon goes down.
     pub async fn run(
         mut self,

@@ -13,8 +13,9 @@ use nano_protocol::task::{Reason, TaskError, TaskState};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::actor::{Actor, Memory, News};
+use super::actor::{Actor, News, OpenCall};
 use super::admission;
+use super::boot::Boot;
 use super::deps::Deps;
 use super::recovery::{self, Settled, Step};
 use super::registry::Registry;
@@ -22,7 +23,8 @@ use super::task::{Machine, Queued, Steer};
 use super::{transcript, tries};
 use crate::config::{AgentConfig, Resume};
 use crate::crash;
-use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
+use crate::skills::offer::Offer;
+use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// How often a task goes on by itself after the daemon died.
@@ -38,13 +40,15 @@ pub(super) async fn restore(
     news: mpsc::Sender<News>,
 ) -> Result<Option<Actor>, StoreError> {
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
-    let tasks = open_tasks(deps, id)?;
+    let mut tasks = open_tasks(deps, id)?;
     let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
     let mut transcript = deps.store.all_messages(id)?;
     // By its name a test says whose taking up is fatal.
     crash::point(id.as_str());
     let step = recovery::step(deps, id)?;
-    let mut changes = tries::taken_up(deps, id)?;
+    let tries = tries::of(deps, id)?;
+    let mut changes = tries::taken_up(id, &tries);
+    tasks.iter_mut().for_each(|task| count_restart(task, &tries));
     let skills = super::skills::offer(deps, &record.session).await;
     changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
@@ -85,6 +89,48 @@ pub(super) async fn restore(
     Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
 }
 
+/// What an actor knows when it starts.
+struct Memory {
+    record: SessionRecord,
+    machine: Machine,
+    tasks: HashMap<TaskId, TaskRecord>,
+    steering: Vec<SteeringRecord>,
+    transcript: Vec<Message>,
+    open: Vec<OpenCall>,
+    skills: Arc<Offer>,
+}
+
+impl Actor {
+    fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
+        let Memory { record, machine, tasks, steering, transcript, open, skills } = memory;
+        Self {
+            deps,
+            registry,
+            record,
+            machine,
+            tasks,
+            steering,
+            transcript,
+            turn_task: None,
+            ended: Vec::new(),
+            reply: None,
+            open,
+            generation: 0,
+            model_stop: None,
+            partial: Arc::default(),
+            toolset: None,
+            skills,
+            boot: Boot::default(),
+            close_replies: Vec::new(),
+            end_replies: HashMap::new(),
+            deadline: None,
+            failure: None,
+            watch: None,
+            news,
+        }
+    }
+}
+
 /// Returns the tasks that have not ended, the running one first, then in order of arrival.
 fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, StoreError> {
     let ids: Vec<String> = deps.store.ids_backwards(&Key::below(b'o', &session.0), None).collect();
@@ -96,10 +142,17 @@ fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, Store
     Ok(tasks)
 }
 
+/// Counts that a task goes on in another daemon, unless the one before ended in an orderly way or died of other things.
+fn count_restart(record: &mut TaskRecord, tries: &Tries) {
+    if record.task.state == TaskState::Running {
+        let clean = std::mem::take(&mut record.suspended);
+        record.restarts += u32::from(!clean && !tries.spared);
+    }
+}
+
 /// Tells whether a task goes on by itself.
 fn goes_on(deps: &Deps, session: &SessionRecord, record: &TaskRecord) -> bool {
-    let restarts = record.restarts + u32::from(!record.suspended);
-    let auto = deps.agent(&session.session.agent).resume == Resume::Auto && restarts <= RESTARTS;
+    let auto = deps.agent(&session.session.agent).resume == Resume::Auto && record.restarts <= RESTARTS;
     auto && record.task.state == TaskState::Running && session.session.state != SessionState::Closed
 }
 
@@ -123,8 +176,6 @@ impl Restored {
         let id = record.task.id.clone();
         match record.task.state {
             TaskState::Running => {
-                let clean = std::mem::take(&mut record.suspended);
-                record.restarts += u32::from(!clean);
                 let worn = (record.restarts > RESTARTS).then(|| step.parks(record.restarts, &id));
                 match agent.resume {
                     Resume::Auto if worn.is_none() && settled.held.is_none() => {

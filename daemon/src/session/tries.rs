@@ -24,7 +24,7 @@ pub(super) enum Start {
 /// Counts one more death of a daemon against a session that stands at `step`.
 fn counted(tries: &Tries, step: u64) -> Tries {
     let times = if tries.step == step { tries.times + 1 } else { 1 };
-    Tries { step, times, under_way: true, parked: times >= DEATHS && tries.under_way }
+    Tries { step, times, under_way: true, spared: false, parked: times >= DEATHS && tries.under_way }
 }
 
 /// Decides what a start after a death does about a session that stands at `step`; `suspects`: there are some of whose
@@ -35,7 +35,7 @@ pub(super) fn decide(tries: &Tries, step: u64, suspects: bool) -> Start {
         // It is counted when its turn comes, or it would be blamed for one before it.
         () if tries.under_way && next.times < DEATHS => Start::Alone(next),
         () if tries.under_way => Start::Waits(next),
-        () if suspects => Start::Together(Tries { under_way: true, ..tries.clone() }),
+        () if suspects => Start::Together(Tries { under_way: true, spared: true, ..tries.clone() }),
         () if next.times >= DEATHS => Start::Waits(Tries { under_way: false, ..next }),
         () => Start::Together(next),
     }
@@ -52,10 +52,9 @@ pub(super) fn put(session: &SessionId, tries: &Tries) -> Change {
 }
 
 /// Returns what is recorded once a session could be read.
-pub(super) fn taken_up(deps: &Deps, session: &SessionId) -> Result<Vec<Change>, StoreError> {
-    let tries = of(deps, session)?;
-    let open = Tries { under_way: false, parked: false, ..tries.clone() };
-    Ok(if tries == open { Vec::new() } else { vec![put(session, &open)] })
+pub(super) fn taken_up(session: &SessionId, tries: &Tries) -> Vec<Change> {
+    let open = Tries { under_way: false, spared: false, parked: false, ..tries.clone() };
+    if *tries == open { Vec::new() } else { vec![put(session, &open)] }
 }
 
 #[cfg(test)]
@@ -63,7 +62,7 @@ mod tests {
     use super::{Start, Tries, decide};
 
     fn tries(step: u64, times: u32, under_way: bool) -> Tries {
-        Tries { step, times, under_way, parked: false }
+        Tries { step, times, under_way, spared: false, parked: false }
     }
 
     #[test]
@@ -77,8 +76,8 @@ mod tests {
         // It has got further meanwhile.
         check(tries(7, 2, false), 8, false, Start::Together(tries(8, 1, true)));
         // The daemon died of another one's taking up.
-        check(tries(7, 2, false), 7, true, Start::Together(tries(7, 2, true)));
-        check(Tries::default(), 7, true, Start::Together(tries(0, 0, true)));
+        check(tries(7, 2, false), 7, true, Start::Together(Tries { spared: true, ..tries(7, 2, true) }));
+        check(Tries::default(), 7, true, Start::Together(Tries { spared: true, ..tries(0, 0, true) }));
         // It may have died of this one's.
         check(tries(7, 1, true), 7, true, Start::Alone(tries(7, 2, true)));
         check(tries(7, 2, true), 7, true, Start::Waits(Tries { parked: true, ..tries(7, 3, true) }));

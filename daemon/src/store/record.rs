@@ -57,6 +57,8 @@ pub struct Tries {
     pub times: u32,
     /// True from before it is read until it could be: found so, the last daemon may have died of that.
     pub under_way: bool,
+    /// Whether the last death of a daemon was another session's doing.
+    pub spared: bool,
     /// Whether daemons died of it so often that only a person has it taken up.
     pub parked: bool,
 }

@@ -6,8 +6,9 @@ use nano_protocol::Object;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use super::class::Class;
 use super::intents::{self, Intents};
-use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, file_tool, schema};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, file_tool, schema};
 use crate::sandbox::BoxFuture;
 use crate::sandbox::place::Place;
 use crate::sandbox::workspace::Workspace;

@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
+use super::class::Class;
 use super::typed::Typed;
-use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
 /// What is to be done, and how.

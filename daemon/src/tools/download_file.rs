@@ -9,11 +9,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use ulid::Ulid;
 
+use super::class::Class;
 use super::file_tool::done;
 use super::intents::{self, Intents};
 use super::typed::Typed;
 use super::upload_file::{base_name, own, told};
-use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::Capability;
 use crate::sandbox::place::Place;
 use crate::sandbox::private::Private;

@@ -1,6 +1,7 @@
 //! Tools: what a model can have done. [`set`] decides which are offered; each other file is one tool.
 
 pub mod changing;
+pub mod class;
 pub mod datetime;
 pub mod delegate;
 pub mod download_file;
@@ -32,6 +33,8 @@ use nano_protocol::Object;
 use nano_protocol::id::{SessionId, TaskId};
 use tokio_util::sync::CancellationToken;
 
+use class::Class;
+
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::skills::offer::Offer;
@@ -55,28 +58,13 @@ pub struct ToolSpec {
     pub read_only: bool,
 }
 
-/// What a call gets that was running when the daemon died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// It changes nothing: it runs again.
-    Pure,
-    /// What is done twice by the same call is done once: it runs again.
-    Keyed,
-    /// It changes a file and puts on record how, before it does ([`intents`]): one looks at the file.
-    Verify,
-    /// Nobody knows what it did: the model is told so.
-    Opaque,
-    /// The same, and the task does not go on before a person has it do so.
-    Dangerous,
-}
-
 /// Something a model can have done.
 pub trait Tool: Send + Sync {
     /// Returns what is fixed about it.
     fn spec(&self) -> &ToolSpec;
     /// Returns what becomes of a call of it that dies with the daemon.
     fn class(&self) -> Class {
-        if self.spec().read_only { Class::Pure } else { Class::Opaque }
+        Class::usual(self.spec())
     }
     /// Does it. What the model should read is an outcome; a fault ends the task.
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object)

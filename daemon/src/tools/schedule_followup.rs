@@ -4,8 +4,9 @@ use nano_protocol::followup::{Followup, Trigger};
 use nano_protocol::id::{SessionId, TaskId};
 use serde::Deserialize;
 
+use super::class::Class;
 use super::typed::Typed;
-use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
 /// A follow-up on its way; the error is for the model.

@@ -4,7 +4,8 @@ use nano_protocol::Object;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::{Class, Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
+use super::class::Class;
+use super::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec, schema};
 use crate::sandbox::BoxFuture;
 
 /// What becomes of a call.
@@ -20,8 +21,7 @@ pub struct Typed<A> {
 impl<A> Typed<A> {
     /// Makes the tool.
     pub fn new(spec: ToolSpec, work: for<'a> fn(&'a ToolContext, A) -> Called<'a>) -> Self {
-        let class = if spec.read_only { Class::Pure } else { Class::Opaque };
-        Self { spec, class, work }
+        Self { class: Class::usual(&spec), spec, work }
     }
 
     /// Makes it one of another class than its kind usually is.

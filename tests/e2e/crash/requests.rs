@@ -11,10 +11,13 @@ use super::story::Story;
 /// many replies are lost. That each request is well formed is checked by the server itself.
 pub fn check(requests: &[Value], story: &Story, most_lost: usize) {
     prefixes(requests);
-    let replies: Vec<usize> = story.messages().filter(|one| one.role == Role::Assistant).map(|one| number(&one.content)).collect();
+    let replies: Vec<usize> =
+        story.messages().filter(|one| one.role == Role::Assistant).map(|one| number(&one.content)).collect();
     for reply in &replies {
         let asked = &requests[reply - 1];
-        for (at, later) in requests.iter().enumerate().skip(*reply).filter(|(_, later)| session(later) == session(asked)) {
+        for (at, later) in
+            requests.iter().enumerate().skip(*reply).filter(|(_, later)| session(later) == session(asked))
+        {
             assert!(holds(later, *reply), "request {} does not know reply {reply}, which is recorded", at + 1);
         }
     }

@@ -24,6 +24,9 @@ use serde_json::{Value, json};
 
 use super::scene::Scene;
 
+/// The size that the store takes its disk to be of: its segments are as small as they get.
+const DISK: &str = "1048576";
+
 /// A scene under way.
 pub struct Run {
     pub daemon: Daemon,
@@ -212,6 +215,7 @@ impl Run {
     fn revive(&mut self) {
         loop {
             let mut env = vec![("NANO_CRASH_LOG", self.log(self.starts).display().to_string())];
+            env.push(("NANO_DISK_SIZE", DISK.into()));
             env.extend(self.plan.pop_front().map(|at| ("NANO_CRASH_AT", at.to_string())));
             self.daemon.set_env(env);
             self.starts += 1;
@@ -245,6 +249,7 @@ impl Run {
 /// Returns a place in memory, where a sync costs nothing.
 fn memory() -> Option<PathBuf> {
     let place = Path::new("/dev/shm");
-    let room = std::env::var_os("TMPDIR").is_none() && place.metadata().is_ok_and(|of| of.permissions().mode() & 2 != 0);
+    let room =
+        std::env::var_os("TMPDIR").is_none() && place.metadata().is_ok_and(|of| of.permissions().mode() & 2 != 0);
     room.then(|| place.to_owned())
 }

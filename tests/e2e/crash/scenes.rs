@@ -60,7 +60,8 @@ pub const READS: Scene = Scene {
     check: |run, story| {
         succeeded(run, story);
         for result in story.results() {
-            let read = result.ok == Some(true) && ["aa", "bb", "cc", "dd"].iter().any(|text| result.content.contains(text));
+            let read =
+                result.ok == Some(true) && ["aa", "bb", "cc", "dd"].iter().any(|text| result.content.contains(text));
             assert!(read || result.not_run == Some(NotRun::Restart), "a reading is done again: {result:?}");
         }
     },
@@ -262,7 +263,8 @@ pub const DELEGATE: Scene = Scene {
         let children = story.sessions.iter().filter(|session| session.parent.is_some()).count();
         assert!(children <= 1, "one call makes one child: {:#?}", story.sessions);
         let own = &story.transcripts[&nano_protocol::id::SessionId(run.session.clone())];
-        let told = own.iter().filter(|message| message.role != Role::Assistant && message.content.contains("child is done"));
+        let told =
+            own.iter().filter(|message| message.role != Role::Assistant && message.content.contains("child is done"));
         assert_eq!(told.count(), children, "the parent is told once: {own:#?}");
     },
     ..Scene::new(

@@ -65,7 +65,12 @@ impl Tally {
         let Self { scene, begun, runs, unmet, failed } = self;
         let time = begun.elapsed().as_secs_f64();
         eprintln!("{}: {points} points, {runs} runs in {time:.1} s, {unmet} of them without the death", scene.name);
-        assert!(failed.is_empty(), "{} runs failed; repeat one with its variables:\n{}", failed.len(), failed.join("\n"));
+        assert!(
+            failed.is_empty(),
+            "{} runs failed; repeat one with its variables:\n{}",
+            failed.len(),
+            failed.join("\n")
+        );
         assert!(runs == 1 || unmet < runs, "no daemon died: the points are not met");
     }
 }

@@ -9,7 +9,7 @@ use crate::skills::offer::Offer;
 use crate::store::record::SessionRecord;
 use crate::store::record::call::CallRecord;
 use crate::store::{Key, StoreError};
-use crate::tools::Class;
+use crate::tools::class::Class;
 
 /// A reply with calls that have no result in the transcript.
 pub struct Interrupted {
@@ -99,7 +99,7 @@ mod tests {
 
     use super::{Verdict, verdict};
     use crate::store::record::call::{CallRecord, CallResult};
-    use crate::tools::Class::{self, Dangerous, Keyed, Opaque, Pure, Verify};
+    use crate::tools::class::Class::{self, Dangerous, Keyed, Opaque, Pure, Verify};
 
     #[test]
     fn each_class_gets_its_own() {

@@ -20,7 +20,7 @@ use crate::session::transcript;
 use crate::store::record::SessionRecord;
 use crate::store::record::call::{CallRecord, CallResult, Intent};
 use crate::store::{Change, Key};
-use crate::tools::Class;
+use crate::tools::class::Class;
 use crate::tools::intents::{self, Looked};
 
 /// So much of what a program printed last is shown.

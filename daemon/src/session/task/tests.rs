@@ -61,8 +61,9 @@ fn scripts_reach_every_corner() {
     }
     let ends = ["done", "length", "max_turns", "timeout", "loop", "budget", "error", "cancelled"]
         .map(|why| format!("ended: {why}"));
-    let not_run = ["redirect", "cancel", "length", "limit"].map(|why| format!("not run: {why}"));
+    let not_run = ["redirect", "cancel", "length", "limit", "restart"].map(|why| format!("not run: {why}"));
     let at_once = (1..=8).map(|count| format!("{count} at once"));
-    let all: BTreeSet<String> = ends.into_iter().chain(not_run).chain(at_once).collect();
+    let all: BTreeSet<String> =
+        ends.into_iter().chain(not_run).chain(at_once).chain(["run again".to_owned()]).collect();
     assert_eq!(reached, all);
 }

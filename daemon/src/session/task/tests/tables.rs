@@ -1,9 +1,9 @@
 //! Tables: what a machine makes of each input, in the words of the loop's acceptance table.
 
-use nano_protocol::id::TaskId;
-use nano_protocol::session::Delivery::{Interrupt, Note, Redirect};
+use nano_protocol::id::{MessageId, TaskId};
+use nano_protocol::session::Delivery::{self, Interrupt, Note, Redirect};
 
-use super::super::{Input, Machine, Queued, Stop};
+use super::super::{Effect, Input, Left, Machine, Queued, Steer, Stop};
 use super::words::*;
 
 #[test]
@@ -227,6 +227,32 @@ fn an_interrupted_task_holds_the_queue() {
     assert_eq!(after(cancel("p")), "p=cancelled:cancelled q: < U ask");
     assert_eq!(after(cancel("q")), "q=cancelled:cancelled");
     assert_eq!(after(Input::Close), "q=cancelled:cancelled p=cancelled:cancelled");
+}
+
+#[test]
+fn calls_of_a_dead_daemon_run_again_before_the_model_is_asked() {
+    let again = Left::Again { read_only: true };
+    let writes = Left::Again { read_only: false };
+    let check = |left: &[Left], waiting: &[Delivery], then: Vec<(Input, &str)>, expected: &str| {
+        let task = Queued { resumed: true, left: left.to_vec(), ..Queued::fresh(TaskId("p".into()), 20) };
+        let steers = waiting.iter().map(|&delivery| Steer { message: MessageId("S".into()), delivery });
+        let mut machine = Machine::restore(None, [task].into(), steers.collect());
+        let words = |effects: Vec<Effect>| effects.iter().map(word).collect::<Vec<_>>().join(" ");
+        assert_eq!(words(machine.begin()), expected, "{left:?}");
+        for (input, expected) in then {
+            assert_eq!(words(machine.on(input.clone())), expected, "{left:?}, {input:?}");
+        }
+    };
+    check(
+        &[Left::Kept, again, Left::Ended, again, Left::Never],
+        &[Note],
+        vec![(ended(3), "end3"), (ended(1), "end1 T1 T2 T3 T4!restart > < S ask")],
+        "p: start1 start3",
+    );
+    check(&[Left::Ended, again], &[], vec![(ended(1), "end1 T1 > < ask")], "p: T0 start1");
+    let stopped = vec![(cancel("p"), "stop0"), (ended(0), "end0 T0 T1 T2!restart > p=cancelled:cancelled")];
+    check(&[writes, writes, Left::Never], &[], stopped, "p: start0");
+    check(&[again, Left::Never], &[Redirect], vec![], "p: T0 T1!restart > < S ask");
 }
 
 #[test]

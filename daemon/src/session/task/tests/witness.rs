@@ -8,7 +8,7 @@ use nano_protocol::message::NotRun;
 use nano_protocol::session::Delivery;
 use nano_protocol::task::{Reason, TaskState};
 
-use super::super::{Queued, Reply, Steer, Stop};
+use super::super::{Left, Queued, Reply, Steer, Stop};
 
 mod expect;
 mod judge;
@@ -74,6 +74,10 @@ pub enum CallState {
     Running,
     Ended,
     Closed,
+    /// Started by a daemon that died, to be started again.
+    Again,
+    /// Never started by a daemon that died.
+    Never,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -169,11 +173,30 @@ impl Witness {
         steer
     }
 
-    /// Forgets what a process forgets when it dies; calls that were open are closed on record.
-    pub fn die(&mut self) {
+    /// Forgets what a process forgets when it dies. Calls that were open are closed on record, unless some of them are to
+    /// run `again`: a bit for each place.
+    pub fn die(&mut self, again: u16) -> Vec<Left> {
         (self.turn, self.stop, self.halted, self.suspended) = (Turn::Closed, None, None, false);
         (self.last, self.failed) = (None, false);
-        self.calls.clear();
+        for (at, call) in self.calls.iter_mut().enumerate() {
+            call.state = match call.state {
+                CallState::Running | CallState::Again if again >> (at % 16) & 1 == 1 => CallState::Again,
+                CallState::Running | CallState::Again | CallState::Ended => CallState::Ended,
+                CallState::Waiting | CallState::Never => CallState::Never,
+                CallState::Closed => CallState::Closed,
+            };
+            (call.stop_due, call.stopping) = (false, false);
+        }
+        if !self.calls.iter().any(|call| call.state == CallState::Again) {
+            self.calls.clear();
+        }
+        let left = |call: &Call| match call.state {
+            CallState::Again => Left::Again { read_only: call.read_only },
+            CallState::Never => Left::Never,
+            CallState::Closed => Left::Kept,
+            CallState::Ended | CallState::Running | CallState::Waiting => Left::Ended,
+        };
+        self.calls.iter().map(left).collect()
     }
 
     pub fn end(&mut self, task: &TaskId, state: TaskState) {
@@ -203,7 +226,7 @@ impl Witness {
 
     /// Returns the call that may start next: one that writes runs alone, eight that read run together.
     fn startable(&self) -> Option<usize> {
-        let next = self.calls.iter().position(|call| call.state == CallState::Waiting)?;
+        let next = self.calls.iter().position(|call| matches!(call.state, CallState::Waiting | CallState::Again))?;
         let running = self.running_calls();
         let together =
             self.calls[next].read_only && running.len() < 8 && running.iter().all(|&at| self.calls[at].read_only);

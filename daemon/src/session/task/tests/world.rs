@@ -1,12 +1,14 @@
 //! Plays the actor, the model, the tools, the clients and the crashes around a machine, in any order.
 
+use std::collections::VecDeque;
+
 use nano_protocol::id::TaskId;
 use nano_protocol::session::Delivery;
 use nano_protocol::task::TaskState;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::{Input, Machine, Reply, Stop};
+use super::super::{Input, Machine, Queued, Reply, Stop};
 use super::witness::{Promise, Turn, Witness};
 
 /// What becomes of a task that ran when its daemon died.
@@ -53,7 +55,8 @@ pub enum Op {
     Stop(Stop),
     Close,
     Suspend,
-    Die(Resume),
+    /// Its calls at these places run again, if it goes on.
+    Die(Resume, u16),
 }
 
 /// Reads a reply out of random numbers: few calls of both kinds, or many that nearly all read.
@@ -82,7 +85,7 @@ fn op((kind, more, bits): (u8, u8, u16)) -> Op {
         90..93 => Op::AnyCallEnds(which % 12),
         93..95 => Op::Stop([Stop::Timeout, Stop::Fault, Stop::Budget, Stop::Loop][which % 4]),
         95 => Op::Suspend,
-        _ => Op::Die([Resume::Auto, Resume::Ask, Resume::Auto, Resume::Never][which % 4]),
+        _ => Op::Die([Resume::Auto, Resume::Ask, Resume::Auto, Resume::Never][which % 4], bits.rotate_left(7)),
     }
 }
 
@@ -140,7 +143,7 @@ impl World {
                 self.feed(Input::Close);
             }
             Op::Suspend => self.feed(Input::Suspend),
-            Op::Die(resume) => self.die(resume),
+            Op::Die(resume, again) => self.die(resume, again),
         }
     }
 
@@ -153,7 +156,7 @@ impl World {
 
     /// Accepting is on record before the machine hears of it.
     fn begin(&mut self, input: Input, lost: bool) {
-        if lost { self.die(Resume::Auto) } else { self.feed(input) }
+        if lost { self.die(Resume::Auto, 0) } else { self.feed(input) }
     }
 
     fn steer(&mut self, delivery: Delivery, lost: bool) {
@@ -218,8 +221,9 @@ impl World {
     }
 
     /// The daemon dies between two inputs, and another takes up what is on record.
-    fn die(&mut self, resume: Resume) {
-        self.witness.die();
+    fn die(&mut self, resume: Resume, again: u16) {
+        let goes_on = matches!(resume, Resume::Auto) && !self.closed;
+        let left = self.witness.die(if goes_on { again } else { 0 });
         if let Some(task) = self.witness.running.take() {
             match resume {
                 Resume::Auto => self.witness.queue.push_front(task),
@@ -230,7 +234,11 @@ impl World {
                 Resume::Never => self.witness.end(&task, TaskState::Failed),
             }
         }
-        let queue = self.witness.queue.iter().map(|task| self.witness.tasks[task].queued(task)).collect();
+        let mut queue: VecDeque<Queued> =
+            self.witness.queue.iter().map(|task| self.witness.tasks[task].queued(task)).collect();
+        if let Some(first) = queue.front_mut() {
+            first.left = left;
+        }
         self.machine = Machine::restore(self.witness.held.clone(), queue, self.witness.waiting.clone());
         for record in self.witness.tasks.values_mut() {
             record.lives += 1;
@@ -248,7 +256,7 @@ impl World {
     /// Answers all that is under way until nothing is; a last task takes what waits.
     fn run_out(&mut self) {
         if self.witness.suspended {
-            self.die(Resume::Auto);
+            self.die(Resume::Auto, u16::MAX);
         }
         if let Some(task) = self.witness.held.clone() {
             self.feed(Input::Cancel(task));

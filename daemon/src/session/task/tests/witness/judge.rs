@@ -33,9 +33,10 @@ impl Witness {
             Effect::KeepResult(at) => self.close_call(*at, CallState::Ended),
             Effect::Settle(at, why) => {
                 self.reached.insert(format!("not run: {why}"));
-                let right = self.halted == Some(*why);
+                let never = self.calls.get(*at).is_some_and(|call| call.state == CallState::Never);
+                let right = if never { *why == NotRun::Restart } else { self.halted == Some(*why) };
                 self.claim(Promise::EachCallHasOneResult, right, &format!("call {at} is not run for {why}"));
-                self.close_call(*at, CallState::Waiting);
+                self.close_call(*at, if never { CallState::Never } else { CallState::Waiting });
             }
             Effect::TurnEnd => self.turn_end(),
             Effect::StopModel => {
@@ -77,6 +78,11 @@ impl Witness {
         (self.stop, self.turn, self.last, self.failed, self.halted) = (None, Turn::Closed, None, false, None);
         self.running = Some(task.clone());
         self.record().state = TaskState::Running;
+        if !self.calls.is_empty() {
+            self.turn = Turn::Acting;
+            let turned = self.waiting.iter().any(|one| one.delivery != Delivery::Note);
+            self.halted = turned.then_some(NotRun::Redirect);
+        }
     }
 
     fn nothing_new(&mut self, what: &str) {
@@ -157,13 +163,18 @@ impl Witness {
         let next = self.turn == Turn::Acting && self.startable() == Some(at);
         self.claim(Promise::CallsStartInOrder, next, &format!("call {at} among {:?}", self.calls));
         if let Some(call) = self.calls.get_mut(at) {
-            call.state = CallState::Running;
+            if std::mem::replace(&mut call.state, CallState::Running) == CallState::Again {
+                self.reached.insert("run again".into());
+            }
         }
         self.reached.insert(format!("{} at once", self.running_calls().len()));
     }
 
     fn close_call(&mut self, at: usize, from: CallState) {
-        let right = self.turn == Turn::Acting && self.first_open() == Some(at) && self.calls[at].state == from;
+        let first = self.turn == Turn::Acting && self.first_open() == Some(at);
+        // What was to run again and may not any more has the result that it had without that.
+        let unmade = self.halted.is_some() && from == CallState::Ended;
+        let right = first && (self.calls[at].state == from || (unmade && self.calls[at].state == CallState::Again));
         self.claim(Promise::EachCallHasOneResult, right, &format!("result of call {at} among {:?}", self.calls));
         if let Some(call) = self.calls.get_mut(at) {
             call.state = CallState::Closed;
