@@ -13,6 +13,9 @@ mod calls;
 mod closing;
 mod step;
 
+use std::fs::DirEntry;
+use std::path::Path;
+
 use nano_protocol::message::{Message, NotRun};
 use nano_protocol::task::TaskError;
 
@@ -46,6 +49,15 @@ pub(super) struct Settled {
 /// Returns the result of a call that never ran.
 pub(super) fn not_run(why: NotRun) -> CallResult {
     CallResult { content: transcript::not_run_text(why), not_run: Some(why), ..CallResult::default() }
+}
+
+/// Removes what programs of a dead daemon had printed: it is told of by now.
+pub(super) fn forget_spools(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let is_spool = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with("running-");
+    for entry in entries.flatten().filter(is_spool) {
+        std::fs::remove_file(entry.path()).ok();
+    }
 }
 
 impl Actor {

@@ -1,8 +1,6 @@
 //! Taking up a session from the store: open calls are closed on record, then its tasks go on as the agent says.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::DirEntry;
-use std::path::Path;
 use std::sync::Arc;
 
 use nano_protocol::event::EventType;
@@ -48,7 +46,9 @@ pub(super) async fn restore(
     let step = recovery::step(deps, id)?;
     let tries = tries::of(deps, id)?;
     let mut changes = tries::taken_up(id, &tries);
-    tasks.iter_mut().for_each(|task| count_restart(task, &tries));
+    for task in &mut tasks {
+        count_restart(task, &tries);
+    }
     let skills = super::skills::offer(deps, &record.session).await;
     changes.extend(super::offered::refresh_tools(deps, &mut record, &skills).map(|data| {
         Change::Event(Draft { session: Some(id.clone()), task: None, kind: EventType::SessionToolsChanged, data })
@@ -83,7 +83,7 @@ pub(super) async fn restore(
     if !settled.left.is_empty() {
         crash::point("recovery.rerun.before");
     }
-    forget_spools(&deps.spill(id));
+    recovery::forget_spools(&deps.spill(id));
     let open = if settled.left.is_empty() { Vec::new() } else { settled.open };
     let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, open, skills };
     Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
@@ -219,15 +219,6 @@ fn going_on(record: &TaskRecord, transcript: &[Message], results: &[Message], ag
         *queued.repeats.entry(print).or_insert(0) += 1;
     }
     queued
-}
-
-/// Removes what programs of a dead daemon had printed: it is told of by now.
-fn forget_spools(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let is_spool = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with("running-");
-    for entry in entries.flatten().filter(is_spool) {
-        std::fs::remove_file(entry.path()).ok();
-    }
 }
 
 fn failed(deps: &Deps, mut record: TaskRecord) -> Vec<Change> {

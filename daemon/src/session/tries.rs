@@ -43,7 +43,11 @@ pub(super) fn decide(tries: &Tries, step: u64, suspects: bool) -> Start {
 
 /// Returns how often a session was taken up.
 pub(super) fn of(deps: &Deps, session: &SessionId) -> Result<Tries, StoreError> {
-    Ok(deps.store.get(&Key::tries(session))?.unwrap_or_default())
+    match deps.store.get(&Key::tries(session)) {
+        // It is only a count.
+        Err(StoreError::Damaged(_)) => Ok(Tries::default()),
+        found => Ok(found?.unwrap_or_default()),
+    }
 }
 
 /// Writes it.

@@ -2,6 +2,7 @@
 
 use nano_protocol::id::TaskId;
 use nano_protocol::message::{Message, ToolCall};
+use nano_protocol::task::TaskError;
 
 use crate::session::deps::Deps;
 use crate::session::offered::offered;
@@ -66,6 +67,16 @@ pub fn interrupted(
     Ok(Some(Interrupted { task: reply.task.clone(), kept: kept.into_iter().map(|(_, call)| call).collect(), open }))
 }
 
+/// Says why a task waits for a person, if one of its calls was too dangerous to go on behind it.
+pub fn held(open: &[Open]) -> Option<TaskError> {
+    let Open { call, .. } = open.iter().find(|open| open.ran() && open.class == Class::Dangerous)?;
+    let (name, id) = (&call.name, &call.id);
+    let message = format!(
+        "the daemon died while the call {id} of {name} ran; see what it did, then nanoctl resume or nanoctl cancel"
+    );
+    Some(TaskError { kind: "restart".into(), message })
+}
+
 /// What is to be done about an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -95,11 +106,28 @@ pub fn verdict(class: Class, record: Option<&CallRecord>, goes_on: bool) -> Verd
 
 #[cfg(test)]
 mod tests {
+    use nano_protocol::Object;
+    use nano_protocol::message::ToolCall;
     use nano_protocol::time::Timestamp;
 
-    use super::{Verdict, verdict};
+    use super::{Open, Verdict, held, verdict};
     use crate::store::record::call::{CallRecord, CallResult};
     use crate::tools::class::Class::{self, Dangerous, Keyed, Opaque, Pure, Verify};
+
+    #[test]
+    fn a_dangerous_call_that_ran_holds_its_task() {
+        let begun = Some(CallRecord { begun: Some(Timestamp(1)), ..CallRecord::default() });
+        let ended = Some(CallRecord { result: Some(CallResult::default()), ..CallRecord::default() });
+        let open = |class: Class, record: &Option<CallRecord>| {
+            let call = ToolCall { id: "c1".into(), name: "wipe".into(), arguments: Object::new(), arguments_raw: None };
+            Open { call, record: record.clone(), class, read_only: false }
+        };
+        let why = held(&[open(Opaque, &begun), open(Dangerous, &begun)]).map(|why| why.message).unwrap_or_default();
+        assert!(why.contains("the call c1 of wipe"), "{why}");
+        for (class, record) in [(Dangerous, &None), (Dangerous, &ended), (Opaque, &begun), (Verify, &begun)] {
+            assert_eq!(held(&[open(class, record)]), None, "{class:?} {record:?}");
+        }
+    }
 
     #[test]
     fn each_class_gets_its_own() {

@@ -5,10 +5,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use nano_protocol::id::MessageId;
 use nano_protocol::message::{Message, NotRun, Role};
-use nano_protocol::task::TaskError;
 
 use super::Settled;
-use super::calls::{Interrupted, Open, Verdict, verdict};
+use super::calls::{Interrupted, Open, Verdict, held, verdict};
 use crate::sandbox::output::readable;
 use crate::sandbox::spool;
 use crate::sandbox::workspace::Workspace;
@@ -29,7 +28,7 @@ const SHOWN: usize = 4 * 1024;
 /// Decides on every open call; `goes_on`: their task goes on by itself, unless one of them is too dangerous for that.
 pub async fn settle(deps: &Deps, record: &SessionRecord, interrupted: Interrupted, goes_on: bool) -> Settled {
     let Interrupted { task, kept, open } = interrupted;
-    let held = open.iter().find(|open| open.ran() && open.class == Class::Dangerous).map(waits);
+    let held = held(&open);
     let goes_on = goes_on && held.is_none();
     let mut settled = Settled { held, ..Settled::default() };
     settled.left.extend(kept.iter().map(|_| Left::Kept));
@@ -74,12 +73,6 @@ fn record_all(record: &SessionRecord, settled: &mut Settled) {
         settled.changes.push(Change::Message(session.clone(), Box::new(message.clone())));
     }
     (settled.left, settled.open) = (Vec::new(), Vec::new());
-}
-
-fn waits(open: &Open) -> TaskError {
-    let (name, id) = (&open.call.name, &open.call.id);
-    let message = format!("the daemon died while the call {id} of {name} ran; see what it did before the task goes on");
-    TaskError { kind: "restart".into(), message }
 }
 
 /// Returns what a call came to; of one that runs again, what it came to if it cannot.

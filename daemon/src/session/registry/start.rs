@@ -1,5 +1,7 @@
 //! Taking up what the last daemon left: first it is counted, then what could be fatal comes last and alone.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -12,7 +14,7 @@ use nano_protocol::task::{Origin, TaskState};
 use super::Registry;
 use crate::session::actor::Command;
 use crate::session::computer;
-use crate::session::recovery::step;
+use crate::session::recovery::{forget_spools, step};
 use crate::session::restore::interrupt;
 use crate::session::tries::{self, Start};
 use crate::store::record::{SessionRecord, TaskRecord, Tries};
@@ -41,7 +43,9 @@ impl Registry {
         let mut changes = if clean { vec![Change::Delete(Key::meta(STOPPED))] } else { Vec::new() };
         let mut left = Left::default();
         let mut all = Vec::new();
-        for id in self.unfinished() {
+        let unfinished = self.unfinished();
+        self.forget_spools(&unfinished).await;
+        for id in unfinished {
             let tries = tries::of(&self.deps, &id)?;
             all.extend((!tries.parked).then_some((id, tries)));
         }
@@ -51,20 +55,46 @@ impl Registry {
                 left.together.push(id);
                 continue;
             }
-            let step = step(&self.deps, &id)?;
-            match tries::decide(&tries, step.number, suspects) {
-                Start::Together(tries) => {
-                    changes.push(tries::put(&id, &tries));
-                    left.together.push(id);
-                }
-                Start::Alone(tries) => left.alone.push((id, tries)),
-                Start::Waits(tries) => changes.extend(self.park(&id, &tries)?),
+            match self.weigh(&id, &tries, suspects, &mut changes) {
+                Ok(Start::Together(_)) => left.together.push(id),
+                Ok(Start::Alone(tries)) => left.alone.push((id, tries)),
+                Ok(Start::Waits(_)) => {}
+                Err(error @ StoreError::Damaged(_)) => tracing::error!(session = %id, %error, "it is not taken up"),
+                Err(error) => return Err(error),
             }
         }
         if !changes.is_empty() {
             store.commit(Commit::owed(changes)).await?;
         }
         Ok(left)
+    }
+
+    /// Decides about one session, and adds what is recorded of that now.
+    fn weigh(
+        &self,
+        id: &SessionId,
+        tries: &Tries,
+        suspects: bool,
+        changes: &mut Vec<Change>,
+    ) -> Result<Start, StoreError> {
+        let start = tries::decide(tries, step(&self.deps, id)?.number, suspects);
+        match &start {
+            Start::Together(tries) => changes.push(tries::put(id, tries)),
+            Start::Alone(_) => {}
+            Start::Waits(tries) => changes.extend(self.park(id, tries)?),
+        }
+        Ok(start)
+    }
+
+    /// Removes what programs had printed whose results are on record: the daemon died before it did that itself.
+    async fn forget_spools(&self, unfinished: &[SessionId]) {
+        let unfinished: BTreeSet<&SessionId> = unfinished.iter().collect();
+        let known: BTreeSet<SessionId> = self.lock().sessions.keys().cloned().collect();
+        let over = known.into_iter().filter(|id| !unfinished.contains(id));
+        let folders: Vec<PathBuf> = over.map(|id| self.deps.spill(&id)).collect();
+        let forget = move || folders.iter().for_each(|folder| forget_spools(folder));
+        // One that fails leaves small files behind.
+        tokio::task::spawn_blocking(forget).await.ok();
     }
 
     /// Has a session wait for a person: with its task, if it has one.

@@ -163,9 +163,8 @@ impl Witness {
         let next = self.turn == Turn::Acting && self.startable() == Some(at);
         self.claim(Promise::CallsStartInOrder, next, &format!("call {at} among {:?}", self.calls));
         if let Some(call) = self.calls.get_mut(at) {
-            if std::mem::replace(&mut call.state, CallState::Running) == CallState::Again {
-                self.reached.insert("run again".into());
-            }
+            let before = std::mem::replace(&mut call.state, CallState::Running);
+            self.reached.extend((before == CallState::Again).then(|| "run again".to_owned()));
         }
         self.reached.insert(format!("{} at once", self.running_calls().len()));
     }
