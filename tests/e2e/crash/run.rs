@@ -129,9 +129,10 @@ impl Run {
         self.session = self.ask::<Session>("session.create", &params).id.0;
     }
 
-    /// Submits a task to the scene's session; its content is its key.
+    /// Submits a task to the scene's session; how its content begins is its key.
     pub fn submit(&mut self, content: &str) -> Task {
-        let params = json!({"session": self.session, "content": content, "idempotency_key": content});
+        let key: String = content.chars().take(20).collect();
+        let params = json!({"session": self.session, "content": content, "idempotency_key": key});
         self.ask("task.submit", &params)
     }
 
