@@ -332,24 +332,25 @@ pub const SHUTDOWN: Scene = Scene {
     )
 };
 
-/// More than half a segment of the journal.
+/// The records of one task fill a segment of the journal.
 const LONG: usize = 40_000;
 
 pub const ROLLED: Scene = Scene {
     check: |run, story| {
         succeeded(run, story);
-        assert_eq!(story.said(&run.session, Role::User).len(), 4);
-        assert!(run.daemon.state().join("store/checkpoint").read_dir().is_ok_and(|mut all| all.next().is_some()));
+        let folder = run.daemon.state().join("store/checkpoint").read_dir();
+        assert!(folder.is_ok_and(|mut all| all.next().is_some()), "no checkpoint was made");
     },
     ends: true,
     ..Scene::new("rolled", done, |run| {
         run.open();
-        for at in 0..4 {
-            run.submit(&format!("{at}{}", "x".repeat(LONG)));
-        }
+        run.submit(&"x".repeat(LONG));
         run.settle();
         // An orderly end makes a checkpoint of what the journal has sealed.
-        run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
-        run.until("the end", |run| (run.deaths > run.kills).then_some(()));
+        while run.deaths == run.kills {
+            let before = run.deaths;
+            run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
+            run.until("the end", |run| (run.deaths > before).then_some(()));
+        }
     })
 };
