@@ -15,6 +15,12 @@ pub fn point(name: &str) {
 #[inline]
 pub fn point(_: &str) {}
 
+/// Returns the size that a test has the store's disk be of, by `NANO_DISK_SIZE`: on a small one the journal rolls soon.
+pub fn disk_size() -> Option<u64> {
+    let said = if cfg!(debug_assertions) { std::env::var("NANO_DISK_SIZE").ok() } else { None };
+    said?.parse().ok()
+}
+
 #[cfg(debug_assertions)]
 mod armed {
     use std::fs::{File, OpenOptions};

@@ -6,6 +6,7 @@
 
 mod files;
 mod look;
+mod parked;
 mod requests;
 mod run;
 mod scene;
@@ -41,4 +42,5 @@ scenes! {
     delegate: super::scenes::DELEGATE;
     closed: super::scenes::CLOSED;
     shutdown: super::scenes::SHUTDOWN;
+    rolled: super::scenes::ROLLED;
 }

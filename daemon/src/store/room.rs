@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
+use crate::crash;
+
 const MIB: u64 = 1024 * 1024;
 
 /// What the size of a disk asks for.
@@ -43,7 +45,8 @@ pub struct Room {
 impl Room {
     /// Looks at the disk that `folder` lies on.
     pub fn new(folder: &Path) -> Self {
-        let total = statvfs(folder).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+        let total = || statvfs(folder).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+        let total = crash::disk_size().unwrap_or_else(total);
         Self { folder: folder.to_owned(), sizes: sizes(total) }
     }
 

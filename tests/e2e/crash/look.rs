@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::message::{Message, Role};
-use nano_tests::transcript;
+use nano_tests::{programs, transcript};
 use serde_json::Value;
 
 use super::run::Run;
@@ -24,6 +24,16 @@ pub fn all(run: &mut Run, story: &Story, lanes: usize, spare: usize) {
     let most = run.deaths * lanes + spare;
     requests::check(&requests, story, most);
     files::check(run.daemon.root());
+}
+
+/// What is on the disk is whole, says the program itself. The daemon must be down.
+pub fn store(run: &Run) {
+    let mut command = programs::command("nanod");
+    command.args(["store", "check"]).env("HOME", run.daemon.root());
+    let checked = command.arg("--state-dir").arg(run.daemon.state()).output().expect("nanod runs");
+    let said = [checked.stdout, checked.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    let known = checked.status.code() != Some(2);
+    assert!(!known || checked.status.success(), "nanod store check: {}: {said:?}", checked.status);
 }
 
 /// Each word of a client is in the transcript once; scenes say no two things alike.

@@ -24,6 +24,9 @@ use serde_json::{Value, json};
 
 use super::scene::Scene;
 
+/// The size that the store takes its disk to be of: its segments are as small as they get.
+const DISK: &str = "1048576";
+
 /// A scene under way.
 pub struct Run {
     pub daemon: Daemon,
@@ -126,9 +129,10 @@ impl Run {
         self.session = self.ask::<Session>("session.create", &params).id.0;
     }
 
-    /// Submits a task to the scene's session; its content is its key.
+    /// Submits a task to the scene's session; how its content begins is its key.
     pub fn submit(&mut self, content: &str) -> Task {
-        let params = json!({"session": self.session, "content": content, "idempotency_key": content});
+        let key: String = content.chars().take(20).collect();
+        let params = json!({"session": self.session, "content": content, "idempotency_key": key});
         self.ask("task.submit", &params)
     }
 
@@ -212,6 +216,7 @@ impl Run {
     fn revive(&mut self) {
         loop {
             let mut env = vec![("NANO_CRASH_LOG", self.log(self.starts).display().to_string())];
+            env.push(("NANO_DISK_SIZE", DISK.into()));
             env.extend(self.plan.pop_front().map(|at| ("NANO_CRASH_AT", at.to_string())));
             self.daemon.set_env(env);
             self.starts += 1;

@@ -34,7 +34,7 @@ fn calls(n: usize, all: &[(&str, Value)]) -> Turn {
 
 /// A command that leaves the id of its call, and then does something else.
 fn mark(n: usize, at: usize, then: &str) -> (&'static str, Value) {
-    ("exec", json!({"command": format!("echo c{n}_{at} >> marks{then}")}))
+    ("exec", json!({"command": format!("echo c{n}_{at} >> marks; echo printed{then}")}))
 }
 
 fn done(_: &Value, _: usize) -> Turn {
@@ -282,6 +282,13 @@ pub const DELEGATE: Scene = Scene {
         |run| {
             run.open();
             run.submit("parent's work");
+            run.until("the word of the child's end", |run| {
+                let told = |request: &Value| {
+                    let text = request["messages"].to_string();
+                    text.contains("parent's work") && text.contains("child is done")
+                };
+                run.server.requests().iter().any(told).then_some(())
+            });
         },
     )
 };
@@ -319,10 +326,31 @@ pub const SHUTDOWN: Scene = Scene {
                 let runs = run.daemon.workspace().join("marks").exists();
                 (runs || run.server.requests().iter().any(has_called)).then_some(())
             });
-            if run.deaths == 0 {
-                run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
-            }
+            run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
             run.settle();
         },
     )
+};
+
+/// The records of one task fill a segment of the journal.
+const LONG: usize = 40_000;
+
+pub const ROLLED: Scene = Scene {
+    check: |run, story| {
+        succeeded(run, story);
+        let folder = run.daemon.state().join("store/checkpoint").read_dir();
+        assert!(folder.is_ok_and(|mut all| all.next().is_some()), "no checkpoint was made");
+    },
+    ends: true,
+    ..Scene::new("rolled", done, |run| {
+        run.open();
+        run.submit(&"x".repeat(LONG));
+        run.settle();
+        // An orderly end makes a checkpoint of what the journal has sealed.
+        while run.deaths == run.kills {
+            let before = run.deaths;
+            run.ask::<Value>("daemon.shutdown", &json!({"grace_ms": 10}));
+            run.until("the end", |run| (run.deaths > before).then_some(()));
+        }
+    })
 };

@@ -45,7 +45,7 @@ impl Story {
     /// Returns what of a role was said to a session, in order.
     pub fn said(&self, session: &str, role: Role) -> Vec<&str> {
         let messages = &self.transcripts[&SessionId(session.into())];
-        let of = |message: &&Message| message.role == role && message.source.is_none();
+        let of = |message: &&Message| message.role == role && (role != Role::User || message.source.is_none());
         messages.iter().filter(of).map(|message| message.content.as_str()).collect()
     }
 }
