@@ -41,4 +41,7 @@ mod shutdown;
 mod skills;
 mod steering;
 mod steering_file;
+mod store_fixture;
+mod store_kit;
+mod store_versions;
 mod tools;

@@ -21,6 +21,8 @@ use crate::{processes, programs, wait};
 /// What differs from one test's daemon to another's.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
+    /// Further lines of `[daemon]`.
+    pub daemon: String,
     /// Lines of `[agents.default]`.
     pub agent: String,
     /// Lines of `[models.scripted]`.
@@ -46,19 +48,24 @@ impl Daemon {
 
     /// Starts a daemon that is set up in its own way.
     pub fn with(server: &ModelServer, setup: Setup) -> Self {
+        let mut daemon = Self::prepare(server, setup);
+        daemon.restart();
+        daemon
+    }
+
+    /// Makes the folder and the config of a daemon that is not started yet.
+    pub fn prepare(server: &ModelServer, setup: Setup) -> Self {
         let root = tempfile::Builder::new().prefix("nano-").tempdir().expect("a temporary folder");
         fs::create_dir(root.path().join("work")).expect("a workspace");
-        let Setup { agent, model, extra, path } = setup;
+        let Setup { daemon, agent, model, extra, path } = setup;
         let url = server.url();
         let config = format!(
-            "[daemon]\ndrain = \"5s\"\n\n[models.scripted]\napi = \"openai\"\nbase_url = \"{url}\"\nmodel = \"scripted\"\n\
+            "[daemon]\ndrain = \"5s\"\n{daemon}\n\n[models.scripted]\napi = \"openai\"\nbase_url = \"{url}\"\nmodel = \"scripted\"\n\
              api_key = \"test-key\"\n{model}\n\n[agents.default]\n{agent}\n\n{extra}\n"
         );
         fs::write(root.path().join("nanod.toml"), config).expect("a config file");
         let path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-        let mut daemon = Self { root, child: None, path };
-        daemon.restart();
-        daemon
+        Self { root, child: None, path }
     }
 
     /// Returns the folder that holds everything of this daemon; it serves as HOME too.
