@@ -58,7 +58,7 @@ pub fn obedient(hangs: bool) -> ModelServer {
 
 /// A text of so many lines.
 fn long(lines: usize) -> String {
-    (0..lines).map(|line| format!("line {line} of a long text\n")).collect()
+    (0..lines).map(|line| format!("line {line} of a long text")).collect::<Vec<_>>().join("\n")
 }
 
 /// What was asked with a key, to be asked again.

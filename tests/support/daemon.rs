@@ -38,6 +38,7 @@ pub struct Daemon {
     root: TempDir,
     child: Option<Child>,
     path: OsString,
+    wrapper: Vec<OsString>,
 }
 
 impl Daemon {
@@ -65,7 +66,7 @@ impl Daemon {
         );
         fs::write(root.path().join("nanod.toml"), config).expect("a config file");
         let path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-        Self { root, child: None, path }
+        Self { root, child: None, path, wrapper: Vec::new() }
     }
 
     /// Returns the folder that holds everything of this daemon; it serves as HOME too.
@@ -131,6 +132,11 @@ impl Daemon {
     /// Makes the command that starts this daemon, in this daemon's environment.
     pub fn command(&self) -> Command {
         let mut command = programs::command("nanod");
+        if let Some((program, args)) = self.wrapper.split_first() {
+            let nanod = command.get_program().to_owned();
+            command = Command::new(program);
+            command.env_clear().args(args).arg(nanod);
+        }
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(self.state());
         command.arg("--config").arg(self.root().join("nanod.toml"));
         command.env("PATH", &self.path).env("HOME", self.root()).current_dir(self.root());
@@ -138,31 +144,56 @@ impl Daemon {
         command
     }
 
+    /// Has every later start go through a program that becomes the daemon, such as `strace -D`; none for an empty list.
+    pub fn run_under(&mut self, wrapper: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.wrapper = wrapper.into_iter().map(Into::into).collect();
+    }
+
     /// Starts the daemon, which must not run, and waits until it answers.
     pub fn restart(&mut self) {
+        if let Err(status) = self.try_start() {
+            panic!("nanod ended at its start with {status}:\n{}", self.log());
+        }
+    }
+
+    /// Starts the daemon, which must not run, and waits until it answers, or ends.
+    pub fn try_start(&mut self) -> Result<(), ExitStatus> {
         assert!(self.child.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().append(true).create(true).open(self.root().join("nanod.log"));
         let mut command = self.command();
         command.stderr(log.expect("a log file")).process_group(0);
         self.child = Some(command.spawn().expect("nanod starts"));
-        let answers = || {
-            if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
-                let log = fs::read_to_string(self.root.path().join("nanod.log")).unwrap_or_default();
-                panic!("nanod ended at its start with {status}:\n{log}");
+        wait::until("an answer of the daemon", || {
+            if let Some(status) = self.ended() {
+                return Some(Err(status));
             }
-            let mut client = Client::connect(&self.root.path().join("nanod.sock")).ok()?;
-            client.try_call("daemon.status", &json!({}))?.ok()
-        };
-        wait::until("an answer of the daemon", answers);
+            let mut client = Client::connect(&self.socket()).ok()?;
+            client.try_call("daemon.status", &json!({}))?.ok().map(|_| Ok(()))
+        })
+    }
+
+    /// Returns how the daemon ended, if it did so by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().expect("the state of nanod")?;
+        self.child = None;
+        Some(status)
     }
 
     /// Kills the daemon at once and waits until nothing of it is left.
     pub fn kill9(&mut self) {
+        self.kill9_beside(&[]);
+    }
+
+    /// Kills the daemon at once and waits until nothing of it is left; `clients` live on.
+    pub fn kill9_beside(&mut self, clients: &[u32]) {
         if let Some(mut child) = self.child.take() {
             drop(child.kill());
             child.wait().expect("the end of nanod");
         }
-        wait::until("the end of everything that the daemon had started", || self.left().is_empty().then_some(()));
+        let is_client = |pid: i32| clients.iter().any(|client| i64::from(*client) == i64::from(pid));
+        wait::until("the end of everything that the daemon had started", || {
+            self.left().iter().all(|process| is_client(process.pid)).then_some(())
+        });
     }
 
     /// Asks the daemon to end, as systemd does, and waits for its exit status.
