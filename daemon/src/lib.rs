@@ -7,7 +7,7 @@
 //! ```text
 //! clock  config  telemetry
 //! shutdown            going down, one deadline
-//! store               what must not be forgotten: sled behind one writer
+//! store               what must not be forgotten: journal and checkpoints, and sled as the memory that answers
 //! http                one client
 //! sandbox             the computers of sessions; processes start here
 //! skills              documents that inform a model: folders, offers
@@ -196,8 +196,14 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
     }
+    if tokio::time::timeout(LAST_WRITES, deps.store.close()).await.is_err() {
+        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
+    }
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
 }
+
+/// How long the store may tidy up at the end; nothing is lost without that.
+const LAST_WRITES: Duration = Duration::from_secs(10);
 
 /// Returns what of all files is the daemon's own.
 fn private(config: &Config, places: &Places) -> Arc<Private> {

@@ -72,7 +72,7 @@ impl Scheduler {
         };
         changes.extend(self.files_there(&record).await?);
         changes.extend(self.missed_end(&mut record));
-        self.save(&record, changes).await?;
+        self.ask(&record, changes).await?;
         Ok(self.show(&record))
     }
 

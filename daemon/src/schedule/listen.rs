@@ -176,7 +176,7 @@ impl Scheduler {
             if cause.depth > slots::MOST_DEPTH {
                 tracing::warn!(followup = %id, "it is not set off: the chain of follow-ups is too long");
             }
-            return self.save(&record, changes).await.is_ok();
+            return self.ask(&record, changes).await.is_ok();
         };
         let line = cause.line.map(|line| format!("\n\n{line}")).unwrap_or_default();
         let content = format!("{}{line}", record.followup.content);

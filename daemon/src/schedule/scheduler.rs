@@ -111,6 +111,8 @@ impl Scheduler {
         params: ScheduleParams,
         keyed: Option<Keyed>,
     ) -> Result<Followup, RpcError> {
+        // Who has the turn may be waiting for room.
+        self.deps().store.has_room().map_err(|error| unavailable(&error))?;
         let _turn = self.turn.read().await;
         let session = reading::record(self.deps(), session)?.session;
         let record = booking::book(&self.registry, &maker, &session, params)?;
@@ -124,7 +126,7 @@ impl Scheduler {
         with.extend(keyed.map(|keyed| keyed.record(json!(record.followup.id), record.followup.created_at)));
         // First, so that nothing passes unheard that happens after the commit; who hears it waits for this turn's end.
         self.enter(&record, &maker)?;
-        if let Err(error) = self.save(&record, with).await {
+        if let Err(error) = self.ask(&record, with).await {
             self.book().remove(&record.followup.id);
             return Err(error);
         }
@@ -143,10 +145,23 @@ impl Scheduler {
 
     /// Makes a change to a follow-up durable.
     pub(super) async fn save(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
+        self.keep(record, with, Commit::owed).await
+    }
+
+    /// Makes a change durable that is refused, or comes later, where there is no room for it.
+    pub(super) async fn ask(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
+        self.keep(record, with, Commit::asked).await
+    }
+
+    async fn keep(
+        &self,
+        record: &FollowupRecord,
+        with: Vec<Change>,
+        commit: fn(Vec<Change>) -> Commit,
+    ) -> Result<(), RpcError> {
         let mut changes = vec![Change::put(Key::followup(&record.followup.id), record)];
         changes.extend(with);
-        let commit = self.deps().store.commit(Commit::owed(changes)).await;
-        commit.map_err(|error| unavailable(&error))?;
+        self.deps().store.commit(commit(changes)).await.map_err(|error| unavailable(&error))?;
         self.note(record);
         Ok(())
     }
@@ -232,7 +247,7 @@ impl Scheduler {
         }
         let last = self.last_task(&record);
         match slots::decide(&mut record, plan, last, &self.deps().clock) {
-            (None, changes) => self.save(&record, changes).await.is_ok(),
+            (None, changes) => self.ask(&record, changes).await.is_ok(),
             (Some(task), changes) => {
                 let content = record.followup.content.clone();
                 let run = Run { task, content, depth: record.depth, keyed: None };
@@ -245,7 +260,7 @@ impl Scheduler {
     pub(super) async fn fail(&self, mut record: FollowupRecord, why: String) -> bool {
         tracing::error!(followup = %record.followup.id, why, "a follow-up cannot go on");
         (record.followup.state, record.followup.reason) = (FollowupState::Failed, Some(why));
-        self.save(&record, Vec::new()).await.is_ok()
+        self.ask(&record, Vec::new()).await.is_ok()
     }
 }
 

@@ -127,9 +127,13 @@ impl Deps {
 
     /// Ends the daemon because the store does not serve any more.
     pub fn store_failed(&self, error: &StoreError) -> RpcError {
-        if matches!(error, StoreError::Damaged(_)) {
-            tracing::error!(%error, "a record cannot be read; what needs it does not go on, all else does");
-            return unavailable(error);
+        match error {
+            StoreError::NoRoom(_) => return unavailable(error),
+            StoreError::Damaged(_) => {
+                tracing::error!(%error, "a record cannot be read; what needs it does not go on, all else does");
+                return unavailable(error);
+            }
+            StoreError::Held { .. } | StoreError::Newer { .. } | StoreError::Open { .. } | StoreError::Failed(_) => {}
         }
         tracing::error!(%error, "the store failed; the daemon ends");
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
@@ -140,5 +144,9 @@ impl Deps {
 
 /// Turns a store error into what a caller reads.
 pub fn unavailable(error: &StoreError) -> RpcError {
-    RpcError::new(ErrorKind::Unavailable, error.to_string()).hint("see the daemon's log")
+    let hint = match error {
+        StoreError::NoRoom(_) => "free some space there and ask again; reading goes on, and what runs waits for room",
+        _ => "see the daemon's log",
+    };
+    RpcError::new(ErrorKind::Unavailable, error.to_string()).hint(hint)
 }

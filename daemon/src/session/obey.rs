@@ -4,14 +4,15 @@ use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::EventType;
 use nano_protocol::id::TaskId;
 use nano_protocol::session::{AcceptedAs, Delivery, Session, SessionState, Steered};
-use nano_protocol::task::Task;
+use nano_protocol::task::{Origin, Task};
 use serde_json::json;
 
 use super::actor::{Actor, Command, Reply};
 use super::admission::{self, SteerRequest, Submission};
 use super::task::{Input, Steer};
+use super::transcript;
 use crate::store::record::TaskRecord;
-use crate::store::{Change, Key, StoreError};
+use crate::store::{Change, Commit, Key, Receipt, StoreError};
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), StoreError> {
@@ -88,12 +89,16 @@ impl Actor {
         let queued = admission::queued(&record, &agent);
         let mut changes = vec![Change::Queued(Box::new(record.clone()))];
         changes.extend(extra);
+        let mut session = self.record.clone();
         // Written with the task: a daemon that dies now must find that this session has something to do.
-        if self.record.session.state == SessionState::Idle {
-            self.record.session.state = SessionState::Running;
-            changes.push(Change::session(&self.record));
+        if session.session.state == SessionState::Idle {
+            session.session.state = SessionState::Running;
+            changes.push(Change::session(&session));
         }
-        let receipt = self.commit(changes).await?;
+        // What a child came to is owed: it has ended already.
+        let is_owed = record.task.origin == Origin::Subagent;
+        let receipt = self.keep(if is_owed { Commit::owed(changes) } else { Commit::asked(changes) }).await?;
+        self.record = session;
         let record = self.tasks.entry(id).or_insert(record);
         record.task.seq = admission::queued_number(&receipt);
         Ok((record.task.clone(), Some(Input::Submit(queued))))
@@ -119,9 +124,16 @@ impl Actor {
         changes.push(Change::steering(&self.record.session.id, &record));
         changes.push(self.draft(EventType::SteeringQueued, json!({"message": record.id, "delivery": delivery})));
         let steer = Steer { message: record.id.clone(), delivery };
-        self.commit(changes).await?;
+        self.keep(Commit::asked(changes)).await?;
         self.steering.push(record);
         Ok((answer, Some(Input::Steer(steer))))
+    }
+
+    /// Records what somebody waits for; where there is no room for it, nothing has changed here.
+    async fn keep(&mut self, commit: Commit) -> Result<Receipt, StoreError> {
+        let receipt = self.deps.store.commit(commit).await?;
+        transcript::number(&mut self.transcript, &receipt);
+        Ok(receipt)
     }
 
     /// Returns where the next steering message lies.
@@ -162,7 +174,7 @@ impl Actor {
         let newest = self.transcript.last().map_or(0, |message| message.seq);
         let queued = admission::requeue(&mut record, &agent, newest, self.deps.clock.now());
         let open = Change::put(Key::open_task(&record.task.session, task), &1);
-        self.commit(vec![Change::task(&record), open]).await?;
+        self.keep(Commit::asked(vec![Change::task(&record), open])).await?;
         let answer = record.task.clone();
         self.tasks.insert(task.clone(), record);
         Ok((answer, Some(Input::Resume(queued))))
@@ -219,6 +231,9 @@ impl From<RpcError> for Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::NoRoom(_)) {
+            return Self::Caller(super::deps::unavailable(&error));
+        }
         Self::Store(error)
     }
 }

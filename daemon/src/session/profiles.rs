@@ -175,7 +175,7 @@ pub async fn delete(registry: &Registry, uid: u32, name: &str) -> Result<Profile
         return Err(RpcError::new(ErrorKind::Conflict, format!("{sessions} agent {name}"))
             .hint("close them first; nanoctl sessions shows who uses which agent"));
     }
-    commit(deps, Change::Delete(Key::agent(name))).await?;
+    commit(deps, Commit::owed(vec![Change::Delete(Key::agent(name))])).await?;
     deps.profiles.stored.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     Ok(Profile { agent: agent(&record.said), source: Source::Stored, hides: false })
 }
@@ -185,13 +185,12 @@ async fn keep(deps: &Deps, record: ProfileRecord) -> Result<Profile, RpcError> {
     let profile = Profile { agent: agent(&record.said), source: Source::Stored, hides: false };
     check(deps, &profile.agent)?;
     let name = record.said.name.clone();
-    commit(deps, Change::put(Key::agent(&name), &record)).await?;
+    commit(deps, Commit::asked(vec![Change::put(Key::agent(&name), &record)])).await?;
     deps.profiles.stored.write().unwrap_or_else(PoisonError::into_inner).insert(name, record);
     Ok(profile)
 }
 
-async fn commit(deps: &Deps, change: Change) -> Result<(), RpcError> {
-    let commit = Commit::owed(vec![change]);
+async fn commit(deps: &Deps, commit: Commit) -> Result<(), RpcError> {
     deps.store.commit(commit).await.map(drop).map_err(|error| deps.store_failed(&error))
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::actor::{Command, Reply};
-use super::deps::Deps;
+use super::deps::{Deps, unavailable};
 use super::restore::restore;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
@@ -154,7 +154,7 @@ impl Registry {
             data,
         };
         let changes = [vec![Change::session(&record), Change::Event(created)], with].concat();
-        let commit = self.deps.store.commit(Commit::owed(changes)).await;
+        let commit = self.deps.store.commit(Commit::asked(changes)).await;
         if commit.is_err() {
             session.name.iter().for_each(|name| drop(self.lock().names.remove(name)));
         }
@@ -181,6 +181,10 @@ impl Registry {
 
     /// Hands a command to the session's actor, starting it where it sleeps.
     pub async fn send(&self, id: &SessionId, mut command: Command) -> Result<(), RpcError> {
+        if matches!(command, Command::Submit(..) | Command::Steer(..) | Command::Resume(..)) {
+            // Its actor may be waiting for room itself, and could not say so.
+            self.deps.store.has_room().map_err(|error| unavailable(&error))?;
+        }
         loop {
             let inbox = self.inbox(id)?;
             match inbox.send(command).await {

@@ -1,5 +1,8 @@
 //! Keys: one letter for the kind, then parts that sort as the records should.
 
+use std::fmt::Write;
+
+use data_encoding::HEXLOWER;
 use nano_protocol::id::{FollowupId, SessionId, TaskId};
 use nano_protocol::time::Timestamp;
 
@@ -99,5 +102,75 @@ impl Key {
     pub(super) fn last_part(bytes: &[u8]) -> &str {
         let at = bytes.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
         bytes.get(at..).and_then(|part| std::str::from_utf8(part).ok()).unwrap_or("")
+    }
+}
+
+/// Returns a key as people read it: printable ASCII as it is, `\` and every other byte as `\xNN`.
+pub(super) fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b' '..=b'~' if *byte != b'\\' => text.push(char::from(*byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(text, "\\x{byte:02x}")),
+        }
+    }
+    text
+}
+
+/// Returns the bytes that [`text`] made a text of.
+pub(super) fn parse(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first {
+            b'\\' => {
+                let (hex, behind) = behind.strip_prefix(b"x")?.split_at_checked(2)?;
+                bytes.push(HEXLOWER.decode(hex).ok()?.pop()?);
+                behind
+            }
+            b' '..=b'~' => {
+                bytes.push(*first);
+                behind
+            }
+            _ => return None,
+        };
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::{parse, text};
+
+    #[test]
+    fn a_key_is_readable() {
+        for (bytes, readable) in [
+            (b"".as_slice(), ""),
+            (b"s/ses_1", "s/ses_1"),
+            (b"m/ses_1/\x00\x01\xff", r"m/ses_1/\x00\x01\xff"),
+            (br"p/C:\x20 ~", r"p/C:\x5cx20 ~"),
+            ("p/ö\n\"".as_bytes(), r#"p/\xc3\xb6\x0a""#),
+        ] {
+            assert_eq!(text(bytes), readable);
+            assert_eq!(parse(readable).as_deref(), Some(bytes), "{readable}");
+        }
+        for bad in [r"\", r"\x", r"\x0", r"\xg0", r"\y00", "ö", "a\n", r"\x+1"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_comes_back(bytes: Vec<u8>) {
+            prop_assert_eq!(parse(&text(&bytes)), Some(bytes));
+        }
+
+        #[test]
+        fn any_text_is_a_key_or_none(text in any::<String>()) {
+            drop(parse(&text));
+        }
     }
 }

@@ -1,20 +1,44 @@
-//! The store: everything the daemon must not forget, in sled, behind one writer.
+//! The store: everything the daemon must not forget.
 //!
 //! It promises that a [`Commit`] is there whole or not at all, that its answer leaves only after the disk has it, and
-//! that events are numbered and published in the order they became durable (`seen_implies_durable`). `sled` is named
-//! in this folder and nowhere else: its `flush` does not survive a power cut on Linux, so the writer syncs the file
-//! itself, and a store that does not open is never started afresh.
+//! that events are numbered and published in the order they became durable (`seen_implies_durable`).
+//!
+//! The promise is the journal, the checkpoints are its past in short, and sled is the memory that answers. One writer
+//! thread appends to the journal, then lets the memory see it, then publishes and answers. What decides at the start is
+//! journal and checkpoint alone: the memory is compared with them and put right, or begun anew.
 
+mod aside;
+mod checkpoint;
+mod disk;
+mod dump;
+mod encode;
+mod ground;
+mod journal;
+mod keeper;
 mod keys;
+mod memory;
+mod merge;
+pub mod offline;
 mod open;
 mod reader;
+mod recall;
 pub mod record;
+mod report;
+mod room;
+mod start;
+mod tail;
+mod truth;
+mod upgrade;
+mod verify;
 mod writer;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use nano_protocol::event::Event;
@@ -23,12 +47,14 @@ use nano_protocol::message::Message;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use ground::Ground;
 pub use keys::Key;
+use memory::Memory;
 pub use open::{StateLock, lock};
 use record::{ComputerRecord, Draft, SessionRecord, SteeringRecord, TaskRecord};
 
 /// The schema this version writes; a newer one is refused untouched.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Why the store does not serve.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -134,25 +160,29 @@ pub type Receipt = Vec<Arc<Event>>;
 /// Told of events after they are durable, in order of their numbers; must not block.
 pub type Publish = Box<dyn Fn(&[Arc<Event>]) + Send>;
 
-struct Request {
-    commit: Commit,
-    reply: oneshot::Sender<Result<Receipt, StoreError>>,
+enum Request {
+    Commit(Commit, Answer),
+    /// Make an orderly end.
+    Close(oneshot::Sender<()>),
 }
 
-/// A handle to the store; clones share it.
+type Answer = oneshot::Sender<Result<Receipt, StoreError>>;
+
+/// A handle to the store; clones share it, and with the last one it ends.
 #[derive(Clone)]
 pub struct Store {
-    db: sled::Db,
     inbox: mpsc::Sender<Request>,
     path: Arc<Path>,
     opened: Opened,
-    gate: Gate,
+    memory: Gate,
+    ground: Arc<Ground>,
+    /// Set while what is owed waits for room.
+    waiting: Arc<AtomicBool>,
     failure: watch::Receiver<Option<StoreError>>,
 }
 
-/// Held for writing from a batch's first byte until it is durable and published: a reader never sees what a power cut
-/// could still take back.
-type Gate = Arc<RwLock<()>>;
+/// Held for writing while lines are applied and published: a reader sees a line with all that it tells, or not at all.
+type Gate = Arc<RwLock<Option<Memory>>>;
 
 /// What was found at opening.
 #[derive(Debug, Clone, Copy)]
@@ -169,8 +199,23 @@ impl Store {
         let (reply, answer) = oneshot::channel();
         let ended = || StoreError::Failed("its writer has ended".into());
         let gone = || self.failure.borrow().clone().unwrap_or_else(ended);
-        self.inbox.send(Request { commit, reply }).await.map_err(|_| gone())?;
+        self.inbox.send(Request::Commit(commit, reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
+    }
+
+    /// Tells whether new work is taken: not while the disk is nearly full.
+    pub fn has_room(&self) -> Result<(), StoreError> {
+        let waits = || self.ground.room.told("is full: what has happened waits to be recorded");
+        let why = self.waiting.load(Ordering::Relaxed).then(waits).or_else(|| self.ground.room.shortage());
+        why.map_or(Ok(()), |why| Err(StoreError::NoRoom(why)))
+    }
+
+    /// Makes an orderly end: what was taken is recorded, the memory is flushed. Nothing is taken after that.
+    pub async fn close(&self) {
+        let (done, ended) = oneshot::channel();
+        // Ended already is ended.
+        drop(self.inbox.send(Request::Close(done)).await);
+        drop(ended.await);
     }
 
     /// Returns why nothing is taken any more, once that is so.
@@ -189,4 +234,20 @@ impl Store {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Returns the size of the store on disk in bytes.
+    pub fn bytes(&self) -> u64 {
+        size_of(&self.path)
+    }
+}
+
+/// Returns how many bytes the files in a folder have; one that goes meanwhile has none.
+fn size_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => size_of(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
 }

@@ -1,7 +1,7 @@
-//! Reading: records by key and by range, straight from sled's memory.
+//! Reading: records by key and by range, from the store's memory.
 
-use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::PoisonError;
 
 use nano_protocol::event::{Data, Event, EventType};
 use nano_protocol::id::SessionId;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::writer::{piece_count, piece_key};
+use super::memory::{Memory, Stored};
 use super::{Key, Store, StoreError};
 
 /// A page of events ends behind so many bytes.
@@ -27,18 +27,15 @@ struct Whose {
 }
 
 impl Store {
-    /// Returns the record at `key`, if there is one.
-    pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
-        let _gate = self.gate.read();
-        self.at(key)
+    /// Has `work` look at the memory. Nothing is applied meanwhile: to take the gate twice is to wait for oneself.
+    fn look<T>(&self, work: impl FnOnce(&Memory) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let gate = self.memory.read().unwrap_or_else(PoisonError::into_inner);
+        work(gate.as_ref().ok_or_else(|| StoreError::Failed("its memory is gone".into()))?)
     }
 
-    /// Like [`Store::get`], for who holds the gate: to take it twice is to wait for oneself.
-    fn at<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
-        let Some(head) = self.db.get(&key.0).map_err(|why| failed(&why))? else {
-            return Ok(None);
-        };
-        self.decode(&key.0, &head).map(Some)
+    /// Returns the record at `key`, if there is one.
+    pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
+        self.look(|memory| at(memory, key))
     }
 
     /// Returns the records below `prefix`, oldest key first, beginning behind `after`, at most `limit`.
@@ -48,30 +45,22 @@ impl Store {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<T>, StoreError> {
-        let _gate = self.gate.read();
-        let inside = self.range(prefix, after);
-        inside
-            .take(limit)
-            .map(|entry| {
-                let (key, head) = entry?;
-                self.decode(&key, &head)
-            })
-            .collect()
+        self.look(|memory| below(memory, prefix, after).take(limit).map(|entry| decode(memory, &entry?)).collect())
     }
 
     /// Returns those records below `prefix` that can be read; the others are told in the log.
     pub fn readable<T: DeserializeOwned>(&self, prefix: &Key) -> Result<Vec<T>, StoreError> {
-        let _gate = self.gate.read();
-        let mut found = Vec::new();
-        for entry in self.range(prefix, None) {
-            let (key, head) = entry?;
-            match self.decode(&key, &head) {
-                Ok(record) => found.push(record),
-                Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "it is left out"),
-                Err(error) => return Err(error),
+        self.look(|memory| {
+            let mut found = Vec::new();
+            for entry in below(memory, prefix, None) {
+                match decode(memory, &entry?) {
+                    Ok(record) => found.push(record),
+                    Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "it is left out"),
+                    Err(error) => return Err(error),
+                }
             }
-        }
-        Ok(found)
+            Ok(found)
+        })
     }
 
     /// Returns the records below `prefix`, newest key first, beginning before `before`, at most `limit`.
@@ -81,59 +70,43 @@ impl Store {
         before: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<T>, StoreError> {
-        let _gate = self.gate.read();
         let mut end = prefix.0.clone();
         end.extend([0xff; 16]);
         let end = before.map_or(end, |key| key.0.clone());
-        let inside = self.db.range(prefix.0.clone()..end).rev().take(limit);
-        inside
-            .map(|entry| {
-                let (key, head) = entry.map_err(|why| failed(&why))?;
-                self.decode(&key, &head)
-            })
-            .collect()
+        self.look(|memory| {
+            let inside = memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end)).rev();
+            inside.take(limit).map(|entry| decode(memory, &entry?)).collect()
+        })
     }
 
-    fn range(
-        &self,
-        prefix: &Key,
-        after: Option<&Key>,
-    ) -> impl Iterator<Item = Result<(sled::IVec, sled::IVec), StoreError>> + use<> {
-        let prefix = prefix.0.clone();
-        let from = after.map_or(Bound::Included(prefix.clone()), |key| Bound::Excluded(key.0.clone()));
-        let inside = self.db.range::<Vec<u8>, _>((from, Bound::Unbounded));
-        let inside = inside.map(|entry| entry.map_err(|why| failed(&why)));
-        inside.take_while(move |entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(&prefix)))
-    }
-
-    /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; a record that is not durable
-    /// yet may be among them, and [`Store::get`] waits for it.
+    /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; what is gone meanwhile may be
+    /// among them.
     pub fn ids_backwards(&self, prefix: &Key, before: Option<&Key>) -> impl Iterator<Item = String> + use<> {
         let mut end = prefix.0.clone();
         end.push(0xff);
-        let end = before.map_or(Bound::Excluded(end), |key| Bound::Excluded(key.0.clone()));
-        let inside = self.db.range::<Vec<u8>, _>((Bound::Included(prefix.0.clone()), end));
-        let keys = inside.rev().map_while(|entry| {
-            entry.inspect_err(|error| tracing::error!(%error, "a list ends early")).ok().map(|(key, _)| key)
-        });
-        keys.map(|key| Key::last_part(&key).to_owned())
+        let end = before.map_or(end, |key| key.0.clone());
+        let inside = self.look(|memory| Ok(memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end))));
+        let told = |error: &StoreError| tracing::error!(%error, "a list ends early");
+        let inside = inside.inspect_err(told).into_iter().flatten().rev();
+        inside.map_while(move |entry| entry.inspect_err(told).ok()).map(|entry| Key::last_part(entry.key()).to_owned())
     }
 
     /// Returns a session's messages with a number above `after`, oldest first: at most `limit`, and fewer where they are
     /// large; and whether there are more.
     pub fn messages(&self, session: &SessionId, after: u64, limit: usize) -> Result<(Vec<Message>, bool), StoreError> {
-        let _gate = self.gate.read();
-        let (mut messages, mut bytes) = (Vec::new(), 0);
-        for entry in self.range(&Key::below(b'm', &session.0), Some(&Key::message(session, after))) {
-            if messages.len() == limit || bytes > MESSAGE_BYTES {
-                return Ok((messages, true));
+        self.look(|memory| {
+            let (mut messages, mut bytes) = (Vec::new(), 0);
+            for entry in below(memory, &Key::below(b'm', &session.0), Some(&Key::message(session, after))) {
+                if messages.len() == limit || bytes > MESSAGE_BYTES {
+                    return Ok((messages, true));
+                }
+                let entry = entry?;
+                let text = memory.value(&entry)?;
+                bytes += text.len();
+                messages.push(serde_json::from_slice(&text).map_err(|why| damaged(entry.key(), &why.to_string()))?);
             }
-            let (key, head) = entry?;
-            let text = self.whole(&key, &head)?;
-            bytes += text.len();
-            messages.push(serde_json::from_slice(&text).map_err(|why| damaged(&key, &why.to_string()))?);
-        }
-        Ok((messages, false))
+            Ok((messages, false))
+        })
     }
 
     /// Returns all messages of a session, taking the gate page by page.
@@ -151,77 +124,69 @@ impl Store {
     /// Returns the events with a number above `after`, whole: at most `limit`, and fewer where they are large.
     /// One that cannot be read is passed over, and named in the log.
     pub fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let _gate = self.gate.read();
-        let prefix = Key::all(b'e');
-        let inside = self.range(&prefix, Some(&Key::event(after)));
-        let (mut events, mut bytes) = (Vec::new(), 0);
-        for entry in inside.take(limit) {
-            let (key, head) = entry?;
-            match self.whole(&key, &head).and_then(|text| Ok((self.event(&text)?, text.len()))) {
-                Ok((event, length)) => {
-                    bytes += length + event.data.pointer("/message/content").and_then(Data::as_str).map_or(0, str::len);
-                    events.push(event);
+        self.look(|memory| {
+            let (mut events, mut bytes) = (Vec::new(), 0);
+            for entry in below(memory, &Key::all(b'e'), Some(&Key::event(after))).take(limit) {
+                let entry = entry?;
+                match memory.value(&entry).and_then(|text| Ok((event(memory, &text)?, text.len()))) {
+                    Ok((event, length)) => {
+                        let content = event.data.pointer("/message/content").and_then(Data::as_str);
+                        bytes += length + content.map_or(0, str::len);
+                        events.push(event);
+                    }
+                    Err(error) => tracing::error!(%error, "an event is passed over"),
                 }
-                Err(error) => tracing::error!(%error, "an event is passed over"),
+                if bytes > EVENT_BYTES {
+                    break;
+                }
             }
-            if bytes > EVENT_BYTES {
-                break;
-            }
-        }
-        Ok(events)
+            Ok(events)
+        })
     }
 
-    /// Returns the numbers of a session's events.
+    /// Returns the numbers of a session's events; the gate is not held while they are looked for.
     pub fn event_numbers_of(&self, session: &SessionId) -> Result<Vec<u64>, StoreError> {
+        let memory = self.look(|memory| Ok(memory.clone()))?;
         let mut numbers = Vec::new();
-        for entry in self.range(&Key::all(b'e'), None) {
-            let (key, head) = entry?;
+        for entry in below(&memory, &Key::all(b'e'), None) {
             // One that cannot be read belongs to nobody.
-            let whose: Option<Whose> = self.decode(&key, &head).ok();
+            let whose: Option<Whose> = decode(&memory, &entry?).ok();
             numbers.extend(whose.filter(|whose| whose.session.as_ref() == Some(session)).map(|whose| whose.seq));
         }
         Ok(numbers)
     }
+}
 
-    fn event(&self, text: &[u8]) -> Result<Event, StoreError> {
-        let mut event: Event = serde_json::from_slice(text).map_err(|why| StoreError::Damaged(why.to_string()))?;
-        if let (EventType::MessageAdded, Some(session), Some(seq)) = (event.kind, &event.session, event.seq) {
-            let message: Option<Message> = self.at(&Key::message(session, seq))?;
-            event.data = json!({ "message": message });
-        }
-        Ok(event)
-    }
+fn at<T: DeserializeOwned>(memory: &Memory, key: &Key) -> Result<Option<T>, StoreError> {
+    let Some(text) = memory.get(&key.0)? else { return Ok(None) };
+    serde_json::from_slice(&text).map(Some).map_err(|why| damaged(&key.0, &why.to_string()))
+}
 
-    /// Returns the size of the store on disk in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.db.size_on_disk().unwrap_or(0)
-    }
+fn below(
+    memory: &Memory,
+    prefix: &Key,
+    after: Option<&Key>,
+) -> impl Iterator<Item = Result<Stored, StoreError>> + use<> {
+    let prefix = prefix.0.clone();
+    let from = after.map_or(Bound::Included(prefix.clone()), |key| Bound::Excluded(key.0.clone()));
+    let inside = memory.range(from, Bound::Unbounded);
+    inside.take_while(move |entry| entry.as_ref().map_or(true, |entry| entry.key().starts_with(&prefix)))
+}
 
-    fn decode<T: DeserializeOwned>(&self, key: &[u8], head: &[u8]) -> Result<T, StoreError> {
-        let text = self.whole(key, head)?;
-        serde_json::from_slice(&text).map_err(|why| damaged(key, &why.to_string()))
+fn event(memory: &Memory, text: &[u8]) -> Result<Event, StoreError> {
+    let mut event: Event = serde_json::from_slice(text).map_err(|why| StoreError::Damaged(why.to_string()))?;
+    if let (EventType::MessageAdded, Some(session), Some(seq)) = (event.kind, &event.session, event.seq) {
+        let message: Option<Message> = at(memory, &Key::message(session, seq))?;
+        event.data = json!({ "message": message });
     }
+    Ok(event)
+}
 
-    /// Returns a value, joined where it was cut.
-    fn whole<'a>(&self, key: &[u8], head: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
-        if let Some(value) = head.strip_prefix(b"=") {
-            return Ok(Cow::Borrowed(value));
-        }
-        let count = piece_count(head).ok_or_else(|| damaged(key, "its head is unreadable"))?;
-        let mut joined = Vec::new();
-        for n in 0..count {
-            let piece = self.db.get(piece_key(key, n)).map_err(|why| failed(&why))?;
-            joined.extend_from_slice(&piece.ok_or_else(|| damaged(key, "a piece is missing"))?);
-        }
-        Ok(Cow::Owned(joined))
-    }
+fn decode<T: DeserializeOwned>(memory: &Memory, entry: &Stored) -> Result<T, StoreError> {
+    let text = memory.value(entry)?;
+    serde_json::from_slice(&text).map_err(|why| damaged(entry.key(), &why.to_string()))
 }
 
 fn damaged(key: &[u8], why: &str) -> StoreError {
     StoreError::Damaged(format!("{}: {why}", String::from_utf8_lossy(key).escape_debug()))
-}
-
-/// An error of sled itself concerns the store as a whole.
-fn failed(why: &sled::Error) -> StoreError {
-    StoreError::Failed(why.to_string().replace('\n', " "))
 }

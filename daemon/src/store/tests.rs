@@ -1,7 +1,9 @@
 //! The store as its users see it: values of every size, groups of commits, reopening, order of events.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use nano_protocol::event::{Data, EventType};
@@ -36,7 +38,7 @@ async fn commit(store: &Store, changes: Vec<Change>) -> Receipt {
 
 /// Returns what lies in the folder where sled puts what it never syncs.
 fn unsynced(folder: &Path) -> usize {
-    std::fs::read_dir(folder.join("store/blobs")).map_or(0, Iterator::count)
+    std::fs::read_dir(folder.join("store/memory/blobs")).map_or(0, Iterator::count)
 }
 
 #[tokio::test]
@@ -84,7 +86,9 @@ async fn the_last_change_of_a_group_counts_and_leaves_nothing_of_the_others() {
     assert_eq!(store.get(&key("a")).unwrap(), Some(text(10)));
     assert_eq!(store.get::<Data>(&key("b")).unwrap(), None);
     assert_eq!(store.scan::<Data>(&Key::below(b'w', "ses_1"), None, 9).unwrap(), [text(7_000)]);
-    assert_eq!(store.db.scan_prefix(b"~").count(), 2, "pieces of what is gone");
+    let pieces = (Bound::Included(b"~".to_vec()), Bound::Unbounded);
+    let memory = store.memory.read().unwrap().clone().unwrap();
+    assert_eq!(memory.range(pieces.0, pieces.1).count(), 2, "pieces of what is gone");
 }
 
 #[tokio::test]
@@ -121,18 +125,129 @@ async fn a_folder_has_one_holder() {
     assert_eq!(pid, std::process::id().to_string());
 }
 
+/// Returns what lies in a folder: names and contents of files, but for the locks.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else if !path.ends_with("lock") {
+            all.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
 #[tokio::test]
-async fn a_newer_store_is_refused_and_an_unfinished_snapshot_set_aside() {
+async fn a_newer_store_is_refused_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _, held) = open(folder.path()).await;
-    store.db.insert(Key::meta("schema").0, &999_u64.to_be_bytes()).unwrap();
-    store.db.flush().unwrap();
+    commit(&store, vec![Change::put(Key::meta("schema"), &999)]).await;
+    store.close().await;
     drop((store, held));
+    let before = contents(folder.path());
     let held = lock(folder.path()).await.unwrap();
-    std::fs::write(folder.path().join("store/snap.0000000000000001.generating"), "").unwrap();
     let refused = Store::open(&folder.path().join("store"), &held, Box::new(|_| {})).await.err().unwrap();
     assert!(matches!(refused, StoreError::Newer { found: 999, .. }), "{refused}");
+    assert_eq!(contents(folder.path()), before);
+}
+
+#[tokio::test]
+async fn an_unfinished_snapshot_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(10))]).await;
+    store.close().await;
+    drop((store, held));
+    std::fs::write(folder.path().join("store/memory/snap.0000000000000001.generating"), "").unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    assert_eq!(store.get(&key("a")).unwrap(), Some(text(10)));
     assert!(folder.path().join("store/set-aside/snap.0000000000000001.generating").exists());
+}
+
+/// Opens a store, does something to its files while it is closed, and returns it open again.
+async fn after(done: impl FnOnce(&Path)) -> (tempfile::TempDir, Store, StateLock) {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    let put = |n: u64| Change::put(key(&format!("{n:03}")), &text(usize::try_from(n).unwrap() * 100));
+    for n in 0..100 {
+        commit(&store, vec![put(n)]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    done(&folder.path().join("store"));
+    let (store, _, held) = open(folder.path()).await;
+    for n in 0..100 {
+        let found: Option<Data> = store.get(&key(&format!("{n:03}"))).unwrap();
+        assert_eq!(found, Some(text(n * 100)), "{n}");
+    }
+    (folder, store, held)
+}
+
+fn warnings(store: &Store) -> Vec<String> {
+    let events = store.events(0, 1000).unwrap();
+    events.iter().filter_map(|event| Some(event.data.get("message")?.as_str()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn the_memory_comes_back_from_the_journal() {
+    let (_folder, store, _held) = after(|_| {}).await;
+    assert_eq!(warnings(&store), [""; 0]);
+    let (_folder, store, _held) = after(|store| std::fs::remove_dir_all(store.join("memory")).unwrap()).await;
+    assert!(warnings(&store).concat().contains("102 records of the memory were put right"), "{:?}", warnings(&store));
+    let (folder, store, _held) = after(|store| std::fs::write(store.join("memory/conf"), "nonsense").unwrap()).await;
+    assert!(warnings(&store).concat().contains("begun anew"), "{:?}", warnings(&store));
+    assert!(folder.path().join("store/set-aside/memory").exists());
+}
+
+#[tokio::test]
+async fn a_memory_that_is_older_catches_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, memory) = (folder.path().join("old"), folder.path().join("store/memory"));
+    let (store, _, held) = open(folder.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(1)), Change::put(key("b"), &text(1))]).await;
+    store.close().await;
+    drop((store, held));
+    copy(&memory, &old);
+    let (store, _, held) = open(folder.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(2)), Change::Delete(key("b"))]).await;
+    store.close().await;
+    drop((store, held));
+    std::fs::remove_dir_all(&memory).unwrap();
+    std::fs::rename(&old, &memory).unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 9).unwrap();
+    assert_eq!((all, warnings(&store)), (vec![text(2)], Vec::new()));
+}
+
+#[tokio::test]
+async fn what_the_journal_lost_is_taken_from_the_memory() {
+    let lose = |store: &Path| {
+        let journal = store.join("journal");
+        std::fs::remove_dir_all(journal).unwrap();
+    };
+    let (folder, store, held) = after(lose).await;
+    assert!(store.opened().head >= 1 << 20, "numbers jump: {:?}", store.opened());
+    store.close().await;
+    drop((store, held));
+    std::fs::remove_dir_all(folder.path().join("store/memory")).unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 1000).unwrap();
+    assert_eq!(all.len(), 100);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
 }
 
 #[tokio::test]

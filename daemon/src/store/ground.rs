@@ -1,0 +1,117 @@
+//! What the store stands on: its folder, the journal, the checkpoints, and the room they have.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::checkpoint::{CheckpointError, Checkpoints};
+use super::journal::line::Line;
+use super::journal::{AppendError, Journal};
+use super::memory::Memory;
+use super::recall::{Sources, lines, tail};
+use super::room::Room;
+use super::tail::Tail;
+use super::{Gate, StoreError};
+
+/// So many sealed segments are worth a checkpoint.
+const WORTH: usize = 4;
+
+/// Everything but the memory.
+pub struct Ground {
+    path: PathBuf,
+    /// The disk that it lies on.
+    pub room: Room,
+    journal: Mutex<Journal>,
+    checkpoints: Mutex<Checkpoints>,
+    /// Held as long as any thread may write here.
+    _lock: File,
+}
+
+impl Ground {
+    /// Puts the parts together.
+    pub fn new(path: &Path, room: Room, journal: Journal, checkpoints: Checkpoints, lock: File) -> Self {
+        let (journal, checkpoints) = (Mutex::new(journal), Mutex::new(checkpoints));
+        Self { path: path.to_owned(), room, journal, checkpoints, _lock: lock }
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn checkpoints(&self) -> MutexGuard<'_, Checkpoints> {
+        self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes lines durable.
+    pub fn append(&self, lines: &[Line]) -> Result<(), AppendError> {
+        self.journal().append(lines)
+    }
+
+    /// Brings a memory that failed up again, from the truth.
+    pub fn revive(&self, gate: &mut Option<Memory>, why: &StoreError) -> Result<(), StoreError> {
+        tracing::error!(%why, "the memory failed; it is opened again");
+        drop(gate.take());
+        self.room.release();
+        let (checkpoints, reader) = (self.checkpoints(), self.journal().reader());
+        let (tail, _, lost) = tail(&checkpoints, &reader);
+        let sources =
+            Sources { path: &self.path, room: &self.room, checkpoints: &checkpoints, reader, forgives: false };
+        let recalled = sources.recall(&tail, &lost);
+        let recalled = recalled.map_err(|error| StoreError::Failed(format!("{why}; and then: {error}")))?;
+        *gate = Some(recalled.memory);
+        Ok(())
+    }
+
+    /// Makes the memory durable; where it cannot be, it is brought up again.
+    pub fn flush(&self, gate: &Gate) -> Result<(), StoreError> {
+        let memory = gate.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(Err(_)) = memory.as_ref().map(Memory::make_durable) else { return Ok(()) };
+        // Its lock is held as long as this handle lives.
+        drop(memory);
+        let mut gate = gate.write().unwrap_or_else(PoisonError::into_inner);
+        // The writer may have noticed first.
+        match gate.as_ref().map(Memory::make_durable) {
+            Some(Err(why)) => self.revive(&mut gate, &why),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a checkpoint when the journal has grown, and removes segments that nothing needs any more. At the `end`
+    /// less is worth one: it makes the next start short.
+    pub fn keep_short(&self, end: bool) {
+        if self.room.free() < self.room.sizes.watermark / 2 {
+            return;
+        }
+        if let Err(error) = self.checkpoint(if end { 1 } else { WORTH }) {
+            tracing::warn!(%error, "no checkpoint was made; the journal stays longer");
+        }
+    }
+
+    fn checkpoint(&self, worth: usize) -> Result<(), CheckpointError> {
+        let mut checkpoints = self.checkpoints();
+        let done = checkpoints.newest().through;
+        let (sealed, reader) = {
+            let journal = self.journal();
+            (journal.sealed().unwrap_or_default(), journal.reader())
+        };
+        let news = || sealed.iter().filter(|segment| segment.last > done);
+        let Some(through) = news().map(|segment| segment.last).max().filter(|_| news().count() >= worth) else {
+            return Ok(());
+        };
+        let (mut tail, mut head) = (Tail::default(), checkpoints.newest().head);
+        for line in reader.lines(done, through) {
+            let Ok(line) = line else {
+                tracing::error!("a sealed line of the journal cannot be read; the next start names it");
+                return Ok(());
+            };
+            head = head.max(line.head);
+            line.entries.into_iter().for_each(|entry| tail.take(entry));
+        }
+        let needed_behind = checkpoints.next(&tail, &mut lines(&reader), through, head)?;
+        if let Err(error) = self.journal().drop_through(needed_behind) {
+            tracing::warn!(%error, "old segments of the journal stay");
+        }
+        tracing::debug!(through, "a checkpoint was made");
+        Ok(())
+    }
+}

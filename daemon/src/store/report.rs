@@ -1,0 +1,60 @@
+//! What opening a store found wrong with it, and what became of that.
+
+use std::fmt;
+
+use super::checkpoint::Missing;
+use super::journal::Cut;
+use super::journal::reader::Damage;
+
+/// What was wrong with a store.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many records the memory had wrong: they were put right.
+    pub put_right: u64,
+    /// How many records only the memory knew: the journal has them now.
+    pub adopted: u64,
+    /// Why the memory was begun anew, where it did not open.
+    pub began_anew: Option<String>,
+    /// Lines of the journal that are lost.
+    pub lost: Vec<Damage>,
+    /// What the end of the journal was cut by.
+    pub cut: Option<Cut>,
+    /// Records that a checkpoint has lost.
+    pub missing: Vec<Missing>,
+    /// Records that could not be read when the store was upgraded.
+    pub damaged: Vec<String>,
+    /// What lies in `set-aside` now.
+    pub set_aside: Vec<String>,
+}
+
+impl Report {
+    /// Tells whether something was wrong.
+    pub fn is_damage(&self) -> bool {
+        self.put_right + self.adopted > 0
+            || self.began_anew.is_some()
+            || self.cut.is_some()
+            || !(self.lost.is_empty()
+                && self.missing.is_empty()
+                && self.damaged.is_empty()
+                && self.set_aside.is_empty())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told: Vec<String> = Vec::new();
+        told.extend(self.began_anew.iter().map(|why| format!("the memory did not open and was begun anew: {why}")));
+        told.extend((self.put_right > 0).then(|| format!("{} records of the memory were put right", self.put_right)));
+        let adopted = || format!("{} records that the journal had lost were taken from the memory", self.adopted);
+        told.extend((self.adopted > 0).then(adopted));
+        told.extend(self.lost.iter().map(|lost| format!("lost: {lost}")));
+        told.extend(self.missing.iter().map(|missing| format!("lost from the checkpoint: {missing}")));
+        told.extend(self.damaged.iter().map(|key| format!("unreadable before the upgrade: {key}")));
+        told.extend(self.cut.as_ref().map(|cut| {
+            let kept = cut.kept.as_ref().map(|kept| format!(", kept as set-aside/{kept}")).unwrap_or_default();
+            format!("the journal ends before line {}: {} bytes behind it were cut{kept}", cut.from, cut.bytes)
+        }));
+        told.extend(self.set_aside.iter().map(|name| format!("set aside: {name}")));
+        to.write_str(&told.join("; "))
+    }
+}

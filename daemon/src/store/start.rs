@@ -1,0 +1,287 @@
+//! The start of a store: refuse what is newer, upgrade what is older, bring the memory up from journal and checkpoints,
+//! and name what is wrong.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use nano_protocol::event::EventType;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+
+use super::checkpoint::{CheckpointError, Checkpoints};
+use super::disk::{Folder, RealFolder};
+use super::encode::Numbers;
+use super::ground::Ground;
+use super::journal::line::{Entry, Line};
+use super::journal::{self, Journal, OpenError};
+use super::keeper::Keeper;
+use super::memory::Memory;
+use super::recall::{Recalled, Sources, tail};
+use super::record::Draft;
+use super::report::Report;
+use super::room::Room;
+use super::upgrade::{self, First};
+use super::verify::groups;
+use super::writer::{Waiting, Writer};
+use super::{Change, Commit, Key, Opened, Publish, SCHEMA, Store, StoreError, aside};
+
+/// How far event numbers jump where the last of those that were given out may be lost.
+const JUMP: u64 = 1 << 20;
+/// How often the folder is tried again whose last user is on its way out.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// To be served from: where the truth has lost its beginning, it is refused.
+    Serve,
+    /// To be repaired: what can be had is had.
+    Repair,
+}
+
+/// A store that is up, before anything is written to it.
+pub struct Up {
+    path: Arc<Path>,
+    room: Room,
+    journal: Journal,
+    checkpoints: Checkpoints,
+    memory: Memory,
+    numbers: Numbers,
+    epoch: u64,
+    lock: File,
+    /// What was wrong.
+    pub report: Report,
+}
+
+fn failed(path: &Path, why: impl ToString) -> StoreError {
+    StoreError::Open { path: path.to_owned(), why: why.to_string() }
+}
+
+fn of_checkpoint(path: &Path, error: &CheckpointError) -> StoreError {
+    match error {
+        CheckpointError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
+        _ => failed(path, error),
+    }
+}
+
+fn of_journal(path: &Path, error: &OpenError) -> StoreError {
+    match error {
+        OpenError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
+        OpenError::Disk { .. } => failed(path, error),
+    }
+}
+
+impl Up {
+    /// Brings the store in `path` up; whose state directory the caller holds.
+    pub fn bring(path: &Path, mode: Mode) -> Result<Self, StoreError> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| failed(path, why))?;
+        let lock = lock(path)?;
+        let room = Room::new(path);
+        if room.free() < room.sizes.watermark / 2 {
+            room.release();
+        }
+        let mut report = Report::default();
+        if upgrade::is_due(path) {
+            upgrade(path, &mut report)?;
+        }
+        refuse_newer(path)?;
+        upgrade::finish(path).map_err(|why| failed(path, why))?;
+        let (journal, checkpoints) = open_parts(path, &room, &mut report)?;
+        let (tail, head, lost) = tail(&checkpoints, &journal.reader());
+        let reader = journal.reader();
+        let forgives = mode == Mode::Repair;
+        let sources = Sources { path, room: &room, checkpoints: &checkpoints, reader, forgives };
+        let recalled = sources.recall(&tail, &lost)?;
+        drop(tail);
+        report.lost = lost;
+        let head = head.max(newest_event(&recalled)?) + jump(&recalled, &report, &journal, &checkpoints);
+        let line = journal.last();
+        let numbers = Numbers { line, synced: line, head };
+        let epoch = number(&recalled.memory, "epoch")?;
+        let memory = recalled.memory.clone();
+        let mut up = Self { path: path.into(), room, journal, checkpoints, memory, numbers, epoch, lock, report };
+        up.settle(recalled)?;
+        Ok(up)
+    }
+
+    /// Makes durable what only the memory knew, and sees to it that the checkpoint is whole again.
+    fn settle(&mut self, recalled: Recalled) -> Result<(), StoreError> {
+        let Recalled { compared, anew, is_alone, .. } = recalled;
+        self.report.put_right = if anew.is_some() { 0 } else { compared.put_right };
+        self.report.adopted = compared.adopted.len() as u64;
+        self.report.missing = compared.missing;
+        if let Some((why, old)) = anew {
+            self.report.began_anew = Some(why);
+            self.report.set_aside.push(old);
+        }
+        for group in groups(compared.adopted) {
+            self.write(group)?;
+        }
+        if is_alone || !(self.report.missing.is_empty() && self.report.lost.is_empty()) {
+            self.rebuild()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let line: Line = self.numbers.next(self.numbers.head, entries);
+        self.journal.append(&[line]).map_err(|why| failed(&self.path, why))?;
+        self.numbers.synced = self.numbers.line;
+        self.memory.apply(&[], Some(self.numbers.line))
+    }
+
+    /// Makes a checkpoint of the memory, which was compared with all there is; files that are damaged are set aside.
+    fn rebuild(&mut self) -> Result<(), StoreError> {
+        let lost = |first: &Vec<u8>| self.report.missing.iter().any(|missing| missing.first == *first);
+        let chunks = self.checkpoints.newest().chunks.iter().filter(|chunk| lost(&chunk.first));
+        let names: Vec<String> = chunks.map(|chunk| format!("checkpoint/{}", chunk.file)).collect();
+        for name in names.iter().filter(|name| self.path.join(name).exists()) {
+            let kept = aside::put(&self.path, name).map_err(|why| failed(&self.path, why))?;
+            self.report.set_aside.push(kept.display().to_string());
+        }
+        let records = self.memory.records(Vec::new(), None).filter_map(|record| match record {
+            Ok((key, value)) => value.map(|value| Ok((key, value))),
+            Err(error) => Some(Err(error)),
+        });
+        let (line, head) = (self.numbers.line, self.numbers.head);
+        self.checkpoints.build(records, line, head).map_err(|error| of_checkpoint(&self.path, &error))?;
+        Ok(())
+    }
+
+    /// Lets go of the store, with all that was brought up made durable.
+    pub fn put_down(self) -> Result<(), StoreError> {
+        self.memory.make_durable()
+    }
+
+    /// Writes what every opening writes, and lets the store be used. Where there is no room for that yet, it waits.
+    pub fn serve(self, publish: Publish) -> Result<Store, StoreError> {
+        let Self { path, room, journal, checkpoints, memory, numbers, epoch, lock, report } = self;
+        let opening = opening(epoch + 1, &report);
+        let ground = Arc::new(Ground::new(&path, room, journal, checkpoints, lock));
+        let memory = Arc::new(RwLock::new(Some(memory)));
+        let (failing, failure) = watch::channel(None);
+        let failing = Arc::new(failing);
+        let keeper = Keeper::start(ground.clone(), memory.clone(), failing.clone());
+        let keeper = keeper.map_err(|why| failed(&path, why))?;
+        let waiting = Arc::new(AtomicBool::new(false));
+        let mut writer = Writer {
+            ground: ground.clone(),
+            numbers,
+            memory: memory.clone(),
+            publish,
+            waiting: waiting.clone(),
+            failure: failing,
+            keeper,
+            owed: Vec::new(),
+        };
+        writer.record(vec![Waiting { commit: opening, answer: None }])?;
+        let opened = Opened { epoch: epoch + 1, head: writer.numbers.head };
+        let (inbox, requests) = mpsc::channel(1024);
+        writer.start(requests).map_err(|why| failed(&path, why))?;
+        ground.room.keep_ballast();
+        Ok(Store { inbox, path, opened, memory, ground, waiting, failure })
+    }
+}
+
+/// Opens a part of the store; it is made where it is missing.
+pub fn part(path: &Path, name: &str) -> Result<Arc<dyn Folder>, StoreError> {
+    Ok(Arc::new(RealFolder::open(&path.join(name)).map_err(|why| failed(path, why))?))
+}
+
+/// Holds the folder: another handle in this very process may be on its way out.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
+    let file = file.map_err(|why| failed(path, why))?;
+    for _ in 0..TRIES {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(file);
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+    Err(failed(path, "it is still being written to"))
+}
+
+/// Makes the first checkpoint of the first layout.
+fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError> {
+    tracing::info!(store = %path.display(), "the store is brought to the layout of this version");
+    let First { head, epoch, mut records, damaged } = upgrade::read(path)?;
+    records.push((Key::meta("epoch").0, json!(epoch).to_string().into_bytes()));
+    records.sort();
+    report.damaged = damaged.iter().map(|key| super::keys::text(key)).collect();
+    let mut checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    let built = checkpoints.build(records.into_iter().map(Ok::<_, StoreError>), 1, head);
+    built.map(drop).map_err(|error| of_checkpoint(path, &error))
+}
+
+/// Looks at all there is, changing nothing, for a newer version's mark.
+fn refuse_newer(path: &Path) -> Result<(), StoreError> {
+    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    let found = journal::inspect(part(path, "journal")?);
+    let (reader, _) = found.map_err(|error| of_journal(path, &error))?;
+    let (tail, ..) = tail(&checkpoints, &reader);
+    let schema = tail.says(&Key::meta("schema").0).flatten();
+    let found = schema.and_then(|schema| serde_json::from_slice(schema).ok()).unwrap_or(0);
+    if found > SCHEMA {
+        return Err(StoreError::Newer { path: path.to_owned(), found });
+    }
+    Ok(())
+}
+
+fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal, Checkpoints), StoreError> {
+    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    for name in checkpoints.unreadable() {
+        let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, why))?;
+        report.set_aside.push(kept.display().to_string());
+    }
+    let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
+    let (mut journal, found) = opened.map_err(|error| of_journal(path, &error))?;
+    report.cut = found.cut;
+    journal.number_on_from(checkpoints.newest().through);
+    Ok((journal, checkpoints))
+}
+
+/// Returns the newest event that only the memory may know.
+fn newest_event(recalled: &Recalled) -> Result<u64, StoreError> {
+    if !recalled.is_ahead {
+        return Ok(0);
+    }
+    let prefix = Key::all(b'e').0;
+    let inside =
+        (std::ops::Bound::Included(prefix.clone()), std::ops::Bound::Excluded([&prefix[..], &[0xff]].concat()));
+    let last = recalled.memory.range(inside.0, inside.1).next_back().transpose()?;
+    let number = last.and_then(|last| last.key().get(2..)?.try_into().ok()).map(u64::from_be_bytes);
+    Ok(number.unwrap_or(0))
+}
+
+/// Returns how far the numbers jump: events may have been told whose lines are gone.
+fn jump(recalled: &Recalled, report: &Report, journal: &Journal, checkpoints: &Checkpoints) -> u64 {
+    let at_end = report.lost.iter().any(|lost| lost.last >= journal.last());
+    let no_journal = checkpoints.newest().generation > 0 && journal.reader().last() == checkpoints.newest().through;
+    let lost = recalled.is_ahead || report.cut.is_some() || at_end || no_journal;
+    if lost { JUMP } else { 0 }
+}
+
+fn number(memory: &Memory, name: &str) -> Result<u64, StoreError> {
+    let value = memory.get(&Key::meta(name).0)?;
+    Ok(value.and_then(|value| serde_json::from_slice(&value).ok()).unwrap_or(0))
+}
+
+fn opening(epoch: u64, report: &Report) -> Commit {
+    let mut changes = vec![Change::put(Key::meta("schema"), &SCHEMA), Change::put(Key::meta("epoch"), &epoch)];
+    if report.is_damage() {
+        tracing::warn!(%report, "the store was not as it was left");
+        let data = json!({"message": format!("the store was not as it was left: {report}")});
+        changes.push(Change::Event(Draft { session: None, task: None, kind: EventType::Warning, data }));
+    }
+    Commit::owed(changes)
+}
