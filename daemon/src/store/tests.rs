@@ -196,7 +196,8 @@ async fn the_memory_comes_back_from_the_journal() {
     assert_eq!(warnings(&store), [""; 0]);
     let (_folder, store, _held) = after(|store| std::fs::remove_dir_all(store.join("memory")).unwrap()).await;
     assert!(warnings(&store).concat().contains("102 records of the memory were put right"), "{:?}", warnings(&store));
-    let (folder, store, _held) = after(|store| std::fs::write(store.join("memory/conf"), "nonsense").unwrap()).await;
+    let (folder, store, _held) =
+        after(|store| std::fs::write(store.join("memory/conf"), "this is no configuration of sled").unwrap()).await;
     assert!(warnings(&store).concat().contains("begun anew"), "{:?}", warnings(&store));
     assert!(folder.path().join("store/set-aside/memory").exists());
 }
