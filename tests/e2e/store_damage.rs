@@ -1,6 +1,6 @@
 //! A store that was damaged from outside: what came back, and what did not and was named; a table of both.
 //!
-//! `NANO_WRITE_TABLE=1` has the table written to `damage.md` in the build's folder.
+//! `NANO_WRITE_TABLE=1` has it written, in four parts, to `damage-N.md` in the build's folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,27 +67,36 @@ use Part::{Chunk, Conf, Journal, Manifest, Sled, Snapshot};
 
 const NO_SLED: (Part, Act) = (Sled, DeleteFolder);
 
-const ROWS: &[Row] = &[
+const BY_SLED: &[Row] = &[
     row("nothing", 1, &[(Sled, Nothing)]),
     row("a bit of sled's `db` flipped", 10, &[(Sled, Flip)]),
-    row("a bit of the journal flipped", 10, &[(Journal, Flip)]),
-    row("a bit of a chunk flipped", 10, &[(Chunk, Flip)]),
-    row("a bit of a manifest flipped", 10, &[(Manifest, Flip)]),
     row("sled's `db` one byte short", 1, &[(Sled, Cut(1))]),
     row("sled's `db` 1,000 bytes short", 1, &[(Sled, Cut(1000))]),
     row("the end of sled's `db` NUL", 1, &[(Sled, Nul(4096))]),
-    row("the journal's last line torn", 1, &[(Journal, Cut(20))]),
-    row("the end of the journal NUL", 1, &[(Journal, Nul(2000))]),
     row("a snapshot of sled empty", 1, &[(Snapshot, Empty)]),
     row("`snap.1.generating` left over", 1, &[(Sled, Leave("snap.1.generating"))]),
     row("sled's snapshots deleted", 1, &[(Snapshot, Delete)]),
     row("sled's `conf` deleted", 1, &[(Conf, Delete)]),
     row("a bit of sled's `conf` flipped", 3, &[(Conf, Flip)]),
     row("sled's folder deleted", 1, &[NO_SLED]),
+];
+
+const BY_JOURNAL: &[Row] = &[
+    row("a bit of the journal flipped", 10, &[(Journal, Flip)]),
+    row("the journal's last line torn", 1, &[(Journal, Cut(20))]),
+    row("the end of the journal NUL", 1, &[(Journal, Nul(2000))]),
+    row("a journal segment deleted", 1, &[(Journal, Delete)]),
+];
+
+const BY_CHECKPOINT: &[Row] = &[
+    row("a bit of a chunk flipped", 10, &[(Chunk, Flip)]),
+    row("a bit of a manifest flipped", 10, &[(Manifest, Flip)]),
     row("the newest manifest empty", 1, &[(Manifest, Empty)]),
     row("the newest manifest deleted", 1, &[(Manifest, Delete)]),
     row("a chunk deleted", 3, &[(Chunk, Delete)]),
-    row("a journal segment deleted", 1, &[(Journal, Delete)]),
+];
+
+const BY_TWO: &[Row] = &[
     row("sled's folder and the newest manifest deleted", 1, &[NO_SLED, (Manifest, Delete)]),
     losing("sled's folder deleted, a bit of the journal flipped", 5, &[NO_SLED, (Journal, Flip)]),
     losing("sled's folder deleted, a bit of a chunk flipped", 5, &[NO_SLED, (Chunk, Flip)]),
@@ -177,7 +186,7 @@ impl Whole {
                 client.get::<Value>("session.delete", &json!({"session": "s0"}));
             }
             if part < 2 {
-                assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+                daemon.terminate().code().expect("an end of its own, behind a checkpoint");
             }
         }
         let mut seen = look(&mut daemon.client());
@@ -189,7 +198,7 @@ impl Whole {
 
 /// Fills a session with messages, some of them long, and follow-ups.
 fn fill(client: &mut Client, random: &mut Random, session: &str) {
-    for n in 0..20 {
+    for n in 0..16 {
         client.run(session, &format!("say {n} {}", noise(random, 1200)));
     }
     client.run(session, "run echo hello");
@@ -256,9 +265,11 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     }
     for (seed, outcome) in &outcomes {
         let lost = !outcome.missing.is_empty();
+        // TODO 2: until `nanod store check` is there
         let named = outcome.said.contains("WARN") && outcome.checked != Some(0);
         if outcome.refused.is_some() || !outcome.invented.is_empty() || (lost && !(row.loses && named)) {
-            wrong.push(format!("{} (seed {seed}): {outcome:#?}", row.what));
+            eprintln!("{} (seed {seed}): {outcome:#?}", row.what);
+            wrong.push(format!("{} (seed {seed})", row.what));
         }
     }
     let times = outcomes.len();
@@ -269,20 +280,41 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     } else {
         format!("; else at most {most} of {} missing, named", whole.seen.len())
     };
-    format!("| {} | {times} | {back}{rest} |", row.what)
+    format!("| {} | {times} | {back}{rest} |\n", row.what)
 }
 
-#[test]
-fn whatever_is_damaged() {
+/// Goes through a part of the table.
+fn table(part: usize, rows: &[Row]) {
     let server = obedient(false);
     let whole = Whole::make(&server);
     let mut wrong = Vec::new();
-    let mut table = vec!["| damage | times | everything came back |".to_owned(), "| --- | --- | --- |".to_owned()];
-    table.extend(ROWS.iter().map(|row| line(&server, &whole, row, &mut wrong)));
-    let table = table.join("\n") + "\n";
-    eprintln!("{table}");
-    if std::env::var_os("NANO_WRITE_TABLE").is_some() {
-        fs::write(programs::program("nanod").with_file_name("damage.md"), &table).expect("the table");
+    let mut table =
+        if part > 1 { String::new() } else { "| damage | times | all came back |\n| --- | --- | --- |\n".into() };
+    for row in rows {
+        table += &line(&server, &whole, row, &mut wrong);
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    if std::env::var_os("NANO_WRITE_TABLE").is_some() {
+        fs::write(programs::program("nanod").with_file_name(format!("damage-{part}.md")), &table).expect("the table");
+    }
+    assert!(wrong.is_empty(), "{table}{}", wrong.join("\n"));
+}
+
+#[test]
+fn of_the_memory() {
+    table(1, BY_SLED);
+}
+
+#[test]
+fn of_the_journal() {
+    table(2, BY_JOURNAL);
+}
+
+#[test]
+fn of_the_checkpoints() {
+    table(3, BY_CHECKPOINT);
+}
+
+#[test]
+fn of_two_at_once() {
+    table(4, BY_TWO);
 }

@@ -90,7 +90,9 @@ pub fn look_at_events(daemon: &Daemon, seen: &mut Seen) {
     let is_last = |event: &Event| event.session.as_ref().is_some_and(|session| last["id"] == json!(session));
     client.subscribe(&json!({"since_seq": 0}));
     while let Some(event) = client.next_event().filter(|event| !is_last(event)) {
-        let name = format!("event {}", event.seq.unwrap_or_default());
+        // A gap has no number: what was deleted has left it.
+        let Some(seq) = event.seq else { continue };
+        let name = format!("event {seq}");
         let event = serde_json::to_value(event).expect("JSON");
         let whole = event["type"] != "message.added";
         seen.insert(name, brief(if whole { event } else { without(event, &["data"]) }));
@@ -125,10 +127,13 @@ fn holds(found: &Value, expected: &Value) -> bool {
 
 /// Waits until no task of any session is left that goes on by itself.
 pub fn come_to_rest(client: &mut Client) {
-    for state in [TaskState::Running, TaskState::Queued] {
-        for task in all(client, "task.list", "tasks", &json!({"state": state, "limit": 1000})) {
-            client.get::<Value>("task.wait", &json!({"task": task["id"]}));
-        }
+    // In this order: between the two lists a task may begin, and none goes back.
+    let states = [TaskState::Queued, TaskState::Running];
+    let open = |client: &mut Client| {
+        states.iter().find_map(|state| all(client, "task.list", "tasks", &json!({"state": state})).pop())
+    };
+    while let Some(task) = open(client) {
+        client.get::<Value>("task.wait", &json!({"task": task["id"]}));
     }
 }
 

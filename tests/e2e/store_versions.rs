@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use nano_protocol::event::EventType;
 use nano_protocol::followup::{Followup, FollowupState};
 use nano_protocol::task::{Task, TaskState, Tasks};
 use nano_tests::client::Client;
@@ -117,6 +118,8 @@ fn check(schema: &str) {
     daemon.kill9();
     daemon.restart();
     assert_eq!(missing(&then, &everything(&daemon)), [""; 0], "{schema}, at the second start");
+    let gaps: Vec<_> = daemon.history().into_iter().filter(|event| event.kind == EventType::Gap).collect();
+    assert!(gaps.is_empty(), "{schema}: nothing is lost, and clients are told of {gaps:?}");
     check_keys(&mut daemon.client(), &held.asked);
     check_new_work(&daemon, &then);
     check_kept(&before, &daemon.state());
