@@ -47,5 +47,6 @@ mod store_faults;
 mod store_fixture;
 mod store_full;
 mod store_kit;
+mod store_newer;
 mod store_versions;
 mod tools;

@@ -189,8 +189,9 @@ impl Whole {
                 daemon.terminate().code().expect("an end of its own, behind a checkpoint");
             }
         }
-        let mut seen = look(&mut daemon.client());
+        let mut seen = Seen::new();
         look_at_events(&daemon, &mut seen);
+        seen.extend(look(&mut daemon.client()));
         daemon.kill9();
         Self { state: daemon.state(), seen, _daemon: daemon }
     }
@@ -227,7 +228,7 @@ fn strike(server: &ModelServer, whole: &Whole, row: &Row, seed: u64) -> Option<O
     let mut daemon = Daemon::prepare(server, setup());
     let status = Command::new("cp").arg("-a").arg(&whole.state).arg(daemon.state()).status();
     assert!(status.expect("cp").success());
-    let mut random = Random::new(seed + 100);
+    let mut random = Random::new(2 * seed + 101);
     let store = daemon.state().join("store");
     if !row.damage.iter().all(|one| damage(&store, *one, &mut random)) {
         return None;
