@@ -58,12 +58,22 @@ impl Ground {
             Sources { path: &self.path, room: &self.room, checkpoints: &checkpoints, reader, forgives: false };
         let recalled = sources.recall(&tail, &lost);
         let recalled = recalled.map_err(|error| StoreError::Failed(format!("{why}; and then: {error}")))?;
+        recalled
+            .compared
+            .missing
+            .iter()
+            .for_each(|missing| tracing::error!(%missing, "the checkpoint has lost records"));
         *gate = Some(recalled.memory);
         Ok(())
     }
 
     /// Makes the memory durable; where it cannot be, it is brought up again.
+    ///
+    /// On a disk that is nearly full it is left alone: the journal has it all, and sled does not survive a failed write.
     pub fn flush(&self, gate: &Gate) -> Result<(), StoreError> {
+        if self.is_nearly_full() {
+            return Ok(());
+        }
         let memory = gate.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(Err(_)) = memory.as_ref().map(Memory::make_durable) else { return Ok(()) };
         // Its lock is held as long as this handle lives.
@@ -76,10 +86,14 @@ impl Ground {
         }
     }
 
+    fn is_nearly_full(&self) -> bool {
+        self.room.free() < self.room.sizes.watermark / 2
+    }
+
     /// Makes a checkpoint when the journal has grown, and removes segments that nothing needs any more. At the `end`
     /// less is worth one: it makes the next start short.
     pub fn keep_short(&self, end: bool) {
-        if self.room.free() < self.room.sizes.watermark / 2 {
+        if self.is_nearly_full() {
             return;
         }
         if let Err(error) = self.checkpoint(if end { 1 } else { WORTH }) {

@@ -218,11 +218,13 @@ impl Store {
         drop(ended.await);
     }
 
-    /// Returns why nothing is taken any more, once that is so.
+    /// Returns why nothing is taken any more, once that is so. An orderly end is no failure.
     pub async fn failed(&self) -> StoreError {
         let mut failure = self.failure.clone();
-        let found = failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
-        found.unwrap_or_else(|| StoreError::Failed("its writer has ended".into()))
+        match failure.wait_for(Option::is_some).await.ok().and_then(|error| error.clone()) {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
     }
 
     /// Returns what was found at opening.

@@ -12,6 +12,8 @@ use super::truth::Truth;
 use super::verify::{Believe, Compared, verify};
 use super::{StoreError, aside};
 
+/// Stands for the newest line in a memory that knows more than the journal.
+const AHEAD: u64 = u64::MAX / 2;
 /// How many lines of the journal are applied at once.
 const AT_ONCE: usize = 256;
 
@@ -41,6 +43,8 @@ pub struct Recalled {
     pub is_ahead: bool,
     /// Whether it alone knows how the journal began.
     pub is_alone: bool,
+    /// Whether there was nothing in it.
+    pub was_empty: bool,
 }
 
 /// What the journal behind the newest checkpoint comes to, and what of it is lost.
@@ -112,8 +116,12 @@ impl Sources<'_> {
             let mut truth = Truth::new(self.checkpoints, tail, &mut lines);
             verify(&memory, &mut truth, if is_ahead { Believe::Memory } else { Believe::Truth })?
         };
-        memory.apply(&[], Some(last))?;
-        Ok(Recalled { memory, compared, anew: None, is_ahead, is_alone })
+        // What only it knows is not in the journal yet: until then it must not pass for one that merely follows.
+        memory.apply(&[], Some(if is_ahead { AHEAD } else { last }))?;
+        if is_ahead {
+            memory.make_durable()?;
+        }
+        Ok(Recalled { memory, compared, anew: None, is_ahead, is_alone, was_empty: applied.is_none() })
     }
 
     fn replay(&self, memory: &Memory, applied: u64) -> Result<(), StoreError> {

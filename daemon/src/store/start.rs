@@ -17,7 +17,7 @@ use super::checkpoint::{CheckpointError, Checkpoints};
 use super::disk::{Folder, RealFolder};
 use super::encode::Numbers;
 use super::ground::Ground;
-use super::journal::line::{Entry, Line};
+use super::journal::line::Entry;
 use super::journal::{self, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
@@ -112,31 +112,30 @@ impl Up {
 
     /// Makes durable what only the memory knew, and sees to it that the checkpoint is whole again.
     fn settle(&mut self, recalled: Recalled) -> Result<(), StoreError> {
-        let Recalled { compared, anew, is_alone, .. } = recalled;
-        self.report.put_right = if anew.is_some() { 0 } else { compared.put_right };
+        let Recalled { compared, anew, is_alone, was_empty, .. } = recalled;
+        // After an upgrade or an import there is no memory yet, and nothing is wrong with that.
+        let is_new = was_empty && self.numbers.line == self.checkpoints.newest().through;
+        self.report.put_right = if anew.is_some() || is_new { 0 } else { compared.put_right };
         self.report.adopted = compared.adopted.len() as u64;
         self.report.missing = compared.missing;
         if let Some((why, old)) = anew {
             self.report.began_anew = Some(why);
             self.report.set_aside.push(old);
         }
-        for group in groups(compared.adopted) {
-            self.write(group)?;
-        }
+        self.write(compared.adopted)?;
         if is_alone || !(self.report.missing.is_empty() && self.report.lost.is_empty()) {
             self.rebuild()?;
         }
-        Ok(())
+        self.memory.apply(&[], Some(self.numbers.line))
     }
 
     fn write(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
-        if entries.is_empty() {
-            return Ok(());
+        for group in groups(entries) {
+            let line = self.numbers.next(self.numbers.head, group);
+            self.journal.append(&[line]).map_err(|why| failed(&self.path, why))?;
+            self.numbers.synced = self.numbers.line;
         }
-        let line: Line = self.numbers.next(self.numbers.head, entries);
-        self.journal.append(&[line]).map_err(|why| failed(&self.path, why))?;
-        self.numbers.synced = self.numbers.line;
-        self.memory.apply(&[], Some(self.numbers.line))
+        Ok(())
     }
 
     /// Makes a checkpoint of the memory, which was compared with all there is; files that are damaged are set aside.
@@ -212,7 +211,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 /// Makes the first checkpoint of the first layout.
-fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError> {
+pub(super) fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError> {
     tracing::info!(store = %path.display(), "the store is brought to the layout of this version");
     let First { head, epoch, mut records, damaged } = upgrade::read(path)?;
     records.push((Key::meta("epoch").0, json!(epoch).to_string().into_bytes()));
@@ -266,7 +265,9 @@ fn newest_event(recalled: &Recalled) -> Result<u64, StoreError> {
 /// Returns how far the numbers jump: events may have been told whose lines are gone.
 fn jump(recalled: &Recalled, report: &Report, journal: &Journal, checkpoints: &Checkpoints) -> u64 {
     let at_end = report.lost.iter().any(|lost| lost.last >= journal.last());
-    let no_journal = checkpoints.newest().generation > 0 && journal.reader().last() == checkpoints.newest().through;
+    // The first line stands for what an upgrade or an import brought.
+    let through = checkpoints.newest().through;
+    let no_journal = through > 1 && journal.last() == through;
     let lost = recalled.is_ahead || report.cut.is_some() || at_end || no_journal;
     if lost { JUMP } else { 0 }
 }

@@ -144,15 +144,16 @@ impl Changes<'_> {
 
 /// Cuts changes into groups that make a line each.
 pub fn groups(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
-    let (mut groups, mut bytes) = (vec![Vec::new()], 0);
+    let (mut groups, mut group, mut bytes) = (Vec::new(), Vec::new(), 0);
     for entry in entries {
         bytes += size(&entry);
-        if bytes > MOST_BYTES || groups.last().is_some_and(|group| group.len() >= MOST_AT_ONCE) {
-            bytes = size(&entry);
-            groups.push(Vec::new());
+        group.push(entry);
+        if bytes > MOST_BYTES || group.len() >= MOST_AT_ONCE {
+            bytes = 0;
+            groups.push(std::mem::take(&mut group));
         }
-        groups.last_mut().into_iter().for_each(|group| group.push(entry.clone()));
     }
+    groups.extend((!group.is_empty()).then_some(group));
     groups
 }
 

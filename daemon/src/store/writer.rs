@@ -61,7 +61,13 @@ struct Group {
 impl Writer {
     /// Starts the thread; it ends when the last handle is gone or the store is closed, or at the first failure.
     pub(super) fn start(self, requests: mpsc::Receiver<Request>) -> std::io::Result<()> {
-        std::thread::Builder::new().name("store-writer".into()).spawn(move || self.run(requests)).map(|_| ())
+        let failure = self.failure.clone();
+        let work = move || {
+            if catch_unwind(AssertUnwindSafe(|| self.run(requests))).is_err() {
+                failure.send_replace(Some(StoreError::Failed("its writer panicked".into())));
+            }
+        };
+        std::thread::Builder::new().name("store-writer".into()).spawn(work).map(|_| ())
     }
 
     fn run(mut self, mut requests: mpsc::Receiver<Request>) {
@@ -102,7 +108,9 @@ impl Writer {
         } else {
             std::thread::park_timeout(PAUSE);
         }
-        while group.commits.len() < GROUP && group.closing.is_none() {
+        // What waits for room must not keep those from an answer who can be refused.
+        let most = group.commits.len() + GROUP;
+        while group.commits.len() < most && group.closing.is_none() {
             match requests.try_recv() {
                 Ok(request) => group.take(request),
                 Err(TryRecvError::Disconnected) => {
@@ -120,13 +128,23 @@ impl Writer {
     pub(super) fn record(&mut self, commits: Vec<Waiting>) -> Result<(), StoreError> {
         let asked = commits.iter().any(|one| one.commit.asked);
         let shortage = if asked { self.ground.room.shortage() } else { None };
-        let commits = match shortage {
+        let mut commits = match shortage {
             Some(why) => refuse(commits, &why),
             None => commits,
         };
-        if commits.is_empty() {
-            return Ok(());
+        while !commits.is_empty() && self.owed.is_empty() {
+            // One may still find room where many do not.
+            let most = if self.waiting.load(Ordering::Relaxed) { 1 } else { GROUP };
+            let rest = commits.split_off(most.min(commits.len()));
+            self.record_group(commits)?;
+            commits = rest;
         }
+        self.owed.extend(commits);
+        Ok(())
+    }
+
+    /// Makes one group durable; where it finds no room, what of it is owed is kept.
+    fn record_group(&mut self, commits: Vec<Waiting>) -> Result<(), StoreError> {
         let (mut numbers, now) = (self.numbers, Clock::default().now());
         let (lines, receipts): (Vec<Line>, Vec<Receipt>) =
             commits.iter().map(|one| encode::line(one.commit.clone(), &mut numbers, now)).unzip();

@@ -129,6 +129,12 @@ impl Memory {
         settled(written)
     }
 
+    /// Writes bytes as they are, as the first layout did.
+    #[cfg(test)]
+    pub fn apply_raw(&self, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.db.insert(key, bytes).map(|_| ()).map_err(|why| failed(&why))
+    }
+
     /// Makes all of it durable: sled's own flush leaves the disk's cache alone.
     pub fn make_durable(&self) -> Result<(), StoreError> {
         settled(catch_unwind(AssertUnwindSafe(|| self.db.flush().map(|_| ()))))?;

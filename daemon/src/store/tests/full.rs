@@ -1,0 +1,95 @@
+//! A disk that is full: nothing is lost, nothing hangs, all is read.
+
+use super::*;
+
+/// A file system of 8 MiB of its own; none where this may not mount one.
+struct Tiny(tempfile::TempDir);
+
+impl Tiny {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = c"size=8m,mode=700";
+        match rustix::mount::mount("tmpfs", folder.path(), "tmpfs", rustix::mount::MountFlags::empty(), options) {
+            Ok(()) => Some(Self(folder)),
+            Err(why) => {
+                eprintln!("not tried: a tmpfs cannot be mounted here ({why})");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Fills it to the last byte.
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = std::fs::File::create(self.path().join("filling")).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path().join("filling")).unwrap();
+    }
+}
+
+impl Drop for Tiny {
+    fn drop(&mut self) {
+        rustix::mount::unmount(self.path(), rustix::mount::UnmountFlags::DETACH).ok();
+    }
+}
+
+#[tokio::test]
+async fn on_a_full_disk_new_work_is_refused_what_is_owed_waits_and_all_is_read() {
+    let Some(disk) = Tiny::mount() else { return };
+    let (store, _, _held) = open(disk.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(100))]).await;
+    disk.fill();
+    let asked = store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap_err();
+    assert!(matches!(asked, StoreError::NoRoom(_)), "{asked}");
+    assert!(store.has_room().is_err());
+    // The segment and the ballast still take much of what is owed; then it waits.
+    let mut owed = Vec::new();
+    for n in 0..300 {
+        let (store, change) = (store.clone(), Change::put(key(&format!("owed_{n:03}")), &text(4000)));
+        owed.push(tokio::spawn(async move { store.commit(Commit::owed(vec![change])).await }));
+    }
+    tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        while !store.waiting.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(store.get(&key("a")).unwrap(), Some(text(100)));
+    let asked = store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap_err();
+    assert!(matches!(asked, StoreError::NoRoom(_)), "{asked}");
+    disk.free();
+    for one in owed {
+        one.await.unwrap().unwrap();
+    }
+    store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap();
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 1000).unwrap();
+    assert_eq!(all.len(), 302);
+}
+
+#[tokio::test]
+async fn a_full_disk_at_the_start_still_reads() {
+    let Some(disk) = Tiny::mount() else { return };
+    let (store, _, held) = open(disk.path()).await;
+    for n in 0..50 {
+        commit(&store, vec![Change::put(key(&format!("{n}")), &text(2000))]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    disk.fill();
+    let (store, _, _held) = open(disk.path()).await;
+    assert!(!disk.path().join("store/ballast").exists(), "the ballast was let go");
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 1000).unwrap();
+    assert_eq!(all.len(), 50);
+    let asked = store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap_err();
+    assert!(matches!(asked, StoreError::NoRoom(_)), "{asked}");
+    disk.free();
+    store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap();
+}

@@ -1,0 +1,75 @@
+//! Parts of a store that are lost or damaged while it is closed.
+
+use super::*;
+
+/// Opens a store, does something to its files while it is closed, and returns it open again.
+async fn after(done: impl FnOnce(&Path)) -> (tempfile::TempDir, Store, StateLock) {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    let put = |n: u64| Change::put(key(&format!("{n:03}")), &text(usize::try_from(n).unwrap() * 100));
+    for n in 0..100 {
+        commit(&store, vec![put(n)]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    done(&folder.path().join("store"));
+    let (store, _, held) = open(folder.path()).await;
+    for n in 0..100 {
+        let found: Option<Data> = store.get(&key(&format!("{n:03}"))).unwrap();
+        assert_eq!(found, Some(text(n * 100)), "{n}");
+    }
+    (folder, store, held)
+}
+
+fn warnings(store: &Store) -> Vec<String> {
+    let events = store.events(0, 1000).unwrap();
+    events.iter().filter_map(|event| Some(event.data.get("message")?.as_str()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn the_memory_comes_back_from_the_journal() {
+    let (_folder, store, _held) = after(|_| {}).await;
+    assert_eq!(warnings(&store), [""; 0]);
+    let (_folder, store, _held) = after(|store| std::fs::remove_dir_all(store.join("memory")).unwrap()).await;
+    assert!(warnings(&store).concat().contains("102 records of the memory were put right"), "{:?}", warnings(&store));
+    let (folder, store, _held) =
+        after(|store| std::fs::write(store.join("memory/conf"), "this is no configuration of sled").unwrap()).await;
+    assert!(warnings(&store).concat().contains("begun anew"), "{:?}", warnings(&store));
+    assert!(folder.path().join("store/set-aside/memory").exists());
+}
+
+#[tokio::test]
+async fn a_memory_that_is_older_catches_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, memory) = (folder.path().join("old"), folder.path().join("store/memory"));
+    let (store, _, held) = open(folder.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(1)), Change::put(key("b"), &text(1))]).await;
+    store.close().await;
+    drop((store, held));
+    copy(&memory, &old);
+    let (store, _, held) = open(folder.path()).await;
+    commit(&store, vec![Change::put(key("a"), &text(2)), Change::Delete(key("b"))]).await;
+    store.close().await;
+    drop((store, held));
+    std::fs::remove_dir_all(&memory).unwrap();
+    std::fs::rename(&old, &memory).unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 9).unwrap();
+    assert_eq!((all, warnings(&store)), (vec![text(2)], Vec::new()));
+}
+
+#[tokio::test]
+async fn what_the_journal_lost_is_taken_from_the_memory() {
+    let lose = |store: &Path| {
+        let journal = store.join("journal");
+        std::fs::remove_dir_all(journal).unwrap();
+    };
+    let (folder, store, held) = after(lose).await;
+    assert!(store.opened().head >= 1 << 20, "numbers jump: {:?}", store.opened());
+    store.close().await;
+    drop((store, held));
+    std::fs::remove_dir_all(folder.path().join("store/memory")).unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 1000).unwrap();
+    assert_eq!(all.len(), 100);
+}

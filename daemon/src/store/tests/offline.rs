@@ -1,0 +1,68 @@
+//! Check, export, import and repair.
+
+use super::super::offline::{self, OfflineError};
+use super::*;
+
+async fn filled() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(folder.path()).await;
+    for n in 0..50_u64 {
+        commit(&store, vec![Change::put(key(&format!("{n:02}")), &text(2000))]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    folder
+}
+
+fn damage(checked: Result<String, OfflineError>) -> String {
+    match checked.unwrap_err() {
+        OfflineError::Damaged(how) => how,
+        other => unreachable!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_exported_can_be_imported() {
+    let (from, to) = (filled().await, tempfile::tempdir().unwrap());
+    let mut dump = Vec::new();
+    let count = offline::export(from.path(), &mut dump).await.unwrap();
+    assert_eq!(count, 52, "sessions, schema and epoch");
+    assert_eq!(offline::import(to.path(), dump.as_slice()).await.unwrap(), count);
+    let again = offline::import(to.path(), dump.as_slice()).await.unwrap_err();
+    assert!(again.to_string().contains("holds a store already"), "{again}");
+    let mut same = Vec::new();
+    offline::export(to.path(), &mut same).await.unwrap();
+    assert_eq!(String::from_utf8(dump.clone()).unwrap(), String::from_utf8(same).unwrap());
+    let (store, _, _held) = open(to.path()).await;
+    let all: Vec<Data> = store.scan(&Key::all(b's'), None, 1000).unwrap();
+    assert_eq!((all.len(), store.opened().epoch), (50, 2));
+    assert_eq!(store.events(0, 9).unwrap().len(), 0);
+    let cut = dump.get(..dump.len() / 2).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    assert!(matches!(offline::import(other.path(), cut).await.unwrap_err(), OfflineError::Refused(_)));
+    assert!(offline::import(other.path(), dump.as_slice()).await.is_ok(), "a refused import leaves nothing");
+}
+
+#[tokio::test]
+async fn a_check_changes_nothing_and_names_what_is_wrong() {
+    let folder = filled().await;
+    let before = contents(folder.path());
+    let said = offline::check(folder.path()).await.unwrap();
+    assert!(said.contains("52 records") && said.contains("all is well"), "{said}");
+    assert_eq!(contents(folder.path()), before);
+    let store = folder.path().join("store");
+    std::fs::remove_dir_all(store.join("memory")).unwrap();
+    assert!(damage(offline::check(folder.path()).await).contains("the memory is not there"));
+    let said = offline::repair(folder.path()).await.unwrap();
+    assert!(said.contains("52 records of the memory were put right"), "{said}");
+    assert!(offline::check(folder.path()).await.unwrap().contains("all is well"));
+    assert_eq!(offline::repair(folder.path()).await.unwrap(), "nothing was wrong");
+}
+
+#[tokio::test]
+async fn a_store_that_is_held_is_left_alone() {
+    let folder = filled().await;
+    let (_store, _, _held) = open(folder.path()).await;
+    let refused = offline::check(folder.path()).await.unwrap_err();
+    assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+}
