@@ -1,10 +1,12 @@
 //! `nanod`: flags, signals, exit status.
 
+mod store_command;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use nanod::config::env::Env;
 use nanod::config::places::{Flags, Places};
 use nanod::config::{self, Config};
@@ -12,6 +14,7 @@ use nanod::sandbox::helper;
 use nanod::shutdown::Shutdown;
 use nanod::store::StoreError;
 use nanod::{RunError, Start, telemetry};
+use store_command::StoreCommand;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Keeps LLM agent sessions alive; nanoctl drives it. Runs in the foreground and logs to stderr.
@@ -30,6 +33,15 @@ struct Arguments {
     /// Check the configuration and exit.
     #[arg(long)]
     check_config: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Work on the store while no daemon runs.
+    #[command(subcommand)]
+    Store(StoreCommand),
 }
 
 /// A configuration that cannot be used (sysexits.h).
@@ -43,6 +55,13 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::parse();
     let env = Env::capture();
+    if let Some(Command::Store(command)) = &arguments.command {
+        // Not the configuration: a store must be within reach whatever that says.
+        return match Places::find(&env, &arguments.flags()) {
+            Ok(places) => store_command::run(command, &places.state_dir),
+            Err(error) => complain(&error.to_string(), EX_CONFIG),
+        };
+    }
     let (config, places) = match configure(&arguments, &env) {
         Ok(configured) => configured,
         Err(error) => return complain(&error.to_string(), EX_CONFIG),
@@ -81,13 +100,14 @@ fn main() -> ExitCode {
     }
 }
 
+impl Arguments {
+    fn flags(&self) -> Flags {
+        Flags { socket: self.socket.clone(), state_dir: self.state_dir.clone(), config: self.config.clone() }
+    }
+}
+
 fn configure(arguments: &Arguments, env: &Env) -> Result<(Config, Places), config::ConfigError> {
-    let flags = Flags {
-        socket: arguments.socket.clone(),
-        state_dir: arguments.state_dir.clone(),
-        config: arguments.config.clone(),
-    };
-    let places = Places::find(env, &flags)?;
+    let places = Places::find(env, &arguments.flags())?;
     let load = if places.config_named { config::load } else { config::load_if_there };
     let config = load(&places.config, env)?;
     Ok((config, places))
