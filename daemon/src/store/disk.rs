@@ -135,7 +135,7 @@ impl DiskFile for RealFile {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::{DiskFile, Folder, RealFolder, fs, io};
+    use super::{Folder, RealFolder, fs, io};
 
     #[test]
     fn a_folder_of_the_file_system_does_what_it_says() {

@@ -18,7 +18,7 @@ use super::disk::{Folder, RealFolder};
 use super::encode::Numbers;
 use super::ground::Ground;
 use super::journal::line::Entry;
-use super::journal::{self, Journal, OpenError};
+use super::journal::{self, Found, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
 use super::recall::{Recalled, Sources, tail};
@@ -243,8 +243,8 @@ fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal,
         report.set_aside.push(kept.display().to_string());
     }
     let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
-    let (mut journal, found) = opened.map_err(|error| of_journal(path, &error))?;
-    report.cut = found.cut;
+    let (mut journal, Found { cut, .. }) = opened.map_err(|error| of_journal(path, &error))?;
+    report.cut = cut;
     journal.number_on_from(checkpoints.newest().through);
     Ok((journal, checkpoints))
 }
