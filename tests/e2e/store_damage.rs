@@ -266,8 +266,7 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     }
     for (seed, outcome) in &outcomes {
         let lost = !outcome.missing.is_empty();
-        // TODO 2: until `nanod store check` is there
-        let named = outcome.said.contains("WARN") && outcome.checked != Some(0);
+        let named = outcome.said.contains("lost: ") && outcome.checked == Some(65);
         if outcome.refused.is_some() || !outcome.invented.is_empty() || (lost && !(row.loses && named)) {
             eprintln!("{} (seed {seed}): {outcome:#?}", row.what);
             wrong.push(format!("{} (seed {seed})", row.what));
