@@ -21,6 +21,8 @@ use crate::{processes, programs, wait};
 /// What differs from one test's daemon to another's.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
+    /// Further lines of `[daemon]`.
+    pub daemon: String,
     /// Lines of `[agents.default]`.
     pub agent: String,
     /// Lines of `[models.scripted]`.
@@ -40,6 +42,7 @@ pub struct Daemon {
     path: OsString,
     /// What the next starts have in their environment beside the usual.
     env: Vec<(&'static str, String)>,
+    wrapper: Vec<OsString>,
 }
 
 impl Daemon {
@@ -57,18 +60,18 @@ impl Daemon {
 
     /// Makes the folder of a daemon, which is not started yet.
     pub fn prepare(server: &ModelServer, setup: Setup) -> Self {
-        let Setup { agent, model, extra, path, below } = setup;
+        let Setup { daemon, agent, model, extra, path, below } = setup;
         let below = below.unwrap_or_else(std::env::temp_dir);
         let root = tempfile::Builder::new().prefix("nano-").tempdir_in(below).expect("a temporary folder");
         fs::create_dir(root.path().join("work")).expect("a workspace");
         let url = server.url();
         let config = format!(
-            "[daemon]\ndrain = \"5s\"\n\n[models.scripted]\napi = \"openai\"\nbase_url = \"{url}\"\nmodel = \"scripted\"\n\
+            "[daemon]\ndrain = \"5s\"\n{daemon}\n\n[models.scripted]\napi = \"openai\"\nbase_url = \"{url}\"\nmodel = \"scripted\"\n\
              api_key = \"test-key\"\n{model}\n\n[agents.default]\n{agent}\n\n{extra}\n"
         );
         fs::write(root.path().join("nanod.toml"), config).expect("a config file");
         let path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-        Self { root, child: None, path, env: Vec::new() }
+        Self { root, child: None, path, env: Vec::new(), wrapper: Vec::new() }
     }
 
     /// Sets what the next starts have in their environment beside the usual.
@@ -139,6 +142,11 @@ impl Daemon {
     /// Makes the command that starts this daemon, in this daemon's environment.
     pub fn command(&self) -> Command {
         let mut command = programs::command("nanod");
+        if let Some((program, args)) = self.wrapper.split_first() {
+            let nanod = command.get_program().to_owned();
+            command = Command::new(program);
+            command.env_clear().args(args).arg(nanod);
+        }
         command.arg("--socket").arg(self.socket()).arg("--state-dir").arg(self.state());
         command.arg("--config").arg(self.root().join("nanod.toml"));
         command.env("PATH", &self.path).env("HOME", self.root()).current_dir(self.root());
@@ -147,15 +155,20 @@ impl Daemon {
         command
     }
 
+    /// Has every later start go through a program that becomes the daemon, such as `strace -D`; none for an empty list.
+    pub fn run_under(&mut self, wrapper: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.wrapper = wrapper.into_iter().map(Into::into).collect();
+    }
+
     /// Starts the daemon, which must not run, and waits until it answers.
     pub fn restart(&mut self) {
-        if let Err(status) = self.try_restart() {
+        if let Err(status) = self.try_start() {
             panic!("nanod ended at its start with {status}:\n{}", self.log());
         }
     }
 
-    /// Starts the daemon, which must not run, and waits until it answers, or ends with this status.
-    pub fn try_restart(&mut self) -> Result<(), ExitStatus> {
+    /// Starts the daemon, which must not run, and waits until it answers, or ends.
+    pub fn try_start(&mut self) -> Result<(), ExitStatus> {
         assert!(self.child.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().append(true).create(true).open(self.root().join("nanod.log"));
         let mut command = self.command();
@@ -170,7 +183,7 @@ impl Daemon {
         })
     }
 
-    /// Returns the status that the daemon has ended with by itself, once.
+    /// Returns how the daemon ended, if it did so by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().expect("the state of nanod")?;
         self.child = None;
@@ -179,11 +192,19 @@ impl Daemon {
 
     /// Kills the daemon at once and waits until nothing of it is left.
     pub fn kill9(&mut self) {
+        self.kill9_beside(&[]);
+    }
+
+    /// Kills the daemon at once and waits until nothing of it is left; `clients` live on.
+    pub fn kill9_beside(&mut self, clients: &[u32]) {
         if let Some(mut child) = self.child.take() {
             drop(child.kill());
             child.wait().expect("the end of nanod");
         }
-        wait::until("the end of everything that the daemon had started", || self.left().is_empty().then_some(()));
+        let is_client = |pid: i32| clients.iter().any(|client| i64::from(*client) == i64::from(pid));
+        wait::until("the end of everything that the daemon had started", || {
+            self.left().iter().all(|process| is_client(process.pid)).then_some(())
+        });
     }
 
     /// Asks the daemon to end, as systemd does, and waits for its exit status.

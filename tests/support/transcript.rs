@@ -13,8 +13,12 @@ use crate::client::Client;
 
 /// Reads the whole transcript of a session, page by page.
 pub fn read(client: &mut Client, session: &str) -> Vec<Message> {
+    read_after(client, session, 0)
+}
+
+/// Reads the messages of a session whose numbers are greater than `after`.
+pub fn read_after(client: &mut Client, session: &str, mut after: u64) -> Vec<Message> {
     let mut messages = Vec::new();
-    let mut after = 0;
     loop {
         let page: nano_protocol::session::Messages =
             client.get("session.messages", &json!({"session": session, "after_seq": after, "limit": 1000}));

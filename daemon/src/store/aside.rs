@@ -25,7 +25,7 @@ pub fn free(path: &Path, name: &str) -> PathBuf {
 /// Moves a file or folder of the store in `path` aside and returns where it lies now.
 pub fn put(path: &Path, name: &str) -> io::Result<PathBuf> {
     let (aside, to) = (folder(path), free(path, name));
-    fs::create_dir_all(&aside)?;
+    fs::create_dir_all(to.parent().unwrap_or(&aside))?;
     crash::point("aside.rename.before");
     fs::rename(path.join(name), &to)?;
     sync(&aside)?;

@@ -24,7 +24,7 @@ fn starts(daemon: &mut Daemon, session: &str) -> usize {
     let mut deaths = 0;
     while deaths < 10 {
         // It may answer before it comes to what is fatal.
-        let stays = daemon.try_restart().is_ok() && stays(daemon);
+        let stays = daemon.try_start().is_ok() && stays(daemon);
         if stays {
             return deaths;
         }

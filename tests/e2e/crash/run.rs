@@ -220,7 +220,7 @@ impl Run {
             env.extend(self.plan.pop_front().map(|at| ("NANO_CRASH_AT", at.to_string())));
             self.daemon.set_env(env);
             self.starts += 1;
-            match self.daemon.try_restart() {
+            match self.daemon.try_start() {
                 Err(status) => self.died(status),
                 Ok(()) if self.connect().is_some() => return,
                 Ok(()) => {

@@ -27,7 +27,7 @@ fn die(daemon: &mut Daemon, times: usize, point: &str) {
     daemon.set_env(vec![(AT, point.to_owned())]);
     for _ in 0..times {
         // It may be dead before it has answered.
-        if daemon.try_restart().is_ok() {
+        if daemon.try_start().is_ok() {
             wait::until("its death", || daemon.ended());
         }
         daemon.kill9();
