@@ -24,13 +24,13 @@ use tokio::sync::mpsc;
 #[command(name = "nanod", version)]
 struct Arguments {
     /// Where to listen.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
     /// Where to keep everything.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     state_dir: Option<PathBuf>,
     /// What to read the configuration from.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// Check the configuration and exit.
     #[arg(long)]

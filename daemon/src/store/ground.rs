@@ -16,7 +16,7 @@ use super::{Gate, StoreError};
 /// So many sealed segments are worth a checkpoint.
 const WORTH: usize = 4;
 /// At an orderly end, so many lines are.
-const WORTH_AT_END: u64 = 8;
+const WORTH_AT_END: u64 = 4;
 
 /// Everything but the memory.
 pub struct Ground {
