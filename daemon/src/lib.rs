@@ -196,9 +196,7 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
     }
-    if tokio::time::timeout(LAST_WRITES, deps.store.close()).await.is_err() {
-        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
-    }
+    close(&deps.store).await;
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
 }
 
@@ -213,6 +211,12 @@ async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog),
     let store = Store::open(&state.join("store"), lock, Box::new(publish)).await?;
     events.start(store.opened().head);
     Ok((store, events))
+}
+
+async fn close(store: &Store) {
+    if tokio::time::timeout(LAST_WRITES, store.close()).await.is_err() {
+        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
+    }
 }
 
 /// Returns what of all files is the daemon's own.

@@ -129,3 +129,38 @@ impl DiskFile for RealFile {
         self.0.sync_data()
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::{Folder, RealFolder, fs, io};
+
+    #[test]
+    fn a_folder_of_the_file_system_does_what_it_says() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("a/b");
+        let folder = RealFolder::open(&path).unwrap();
+        let file = folder.create("one").unwrap();
+        file.write_at(b"hello", 3).unwrap();
+        file.set_len(6).unwrap();
+        file.sync().unwrap();
+        let mut buffer = [9; 8];
+        assert_eq!((file.len().unwrap(), file.read_at(&mut buffer, 2).unwrap()), (6, 4));
+        assert_eq!(&buffer, b"\0hel\x09\x09\x09\x09");
+        assert_eq!(file.read_at(&mut buffer, 9).unwrap(), 0);
+        folder.rename("one", "two").unwrap();
+        folder.sync().unwrap();
+        fs::create_dir(path.join("folder")).unwrap();
+        let again = RealFolder::open(&path).unwrap();
+        assert_eq!(again.list().unwrap(), ["two"]);
+        assert_eq!(again.open("one").err().unwrap().kind(), io::ErrorKind::NotFound);
+        assert_eq!(again.open("two").unwrap().len().unwrap(), 6);
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&path.join("two"))), (0o700, 0o600));
+        assert_eq!(again.create("two").unwrap().len().unwrap(), 0);
+        again.remove("two").unwrap();
+        assert_eq!(again.list().unwrap(), Vec::<String>::new());
+    }
+}

@@ -22,7 +22,7 @@ const MOST_LINE: u64 = 16 * 1024 * 1024;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct Header {
     nano_store: u32,
     /// The schema of the records.
     pub schema: u32,
@@ -59,7 +59,7 @@ pub enum DumpError {
 /// Writes an export of `records`, which are sorted, and returns how many there were.
 pub fn write(mut out: impl Write, head: u64, records: impl IntoIterator<Item = Record>) -> io::Result<u64> {
     let (mut sum, mut count) = (Sha256::new(), 0);
-    let mut text = serde_json::to_vec(&Head { nano_store: FORMAT, schema: SCHEMA, head })?;
+    let mut text = serde_json::to_vec(&Header { nano_store: FORMAT, schema: SCHEMA, head })?;
     text.push(b'\n');
     for (key, value) in records {
         sum.update(&text);
@@ -79,7 +79,7 @@ pub fn write(mut out: impl Write, head: u64, records: impl IntoIterator<Item = R
 /// Reads an export: an iterator of its records that ends with an error unless all is as it was written.
 pub struct Reader<R> {
     input: R,
-    head: Head,
+    header: Header,
     line: u64,
     sum: Sha256,
     last: Option<Vec<u8>>,
@@ -90,19 +90,19 @@ impl<R: BufRead> Reader<R> {
     /// Reads the head. A newer format or schema is refused.
     pub fn open(mut input: R) -> Result<Self, DumpError> {
         let text = read_line(&mut input, 1)?;
-        let head = serde_json::from_slice::<Head>(&text);
-        let head = head.map_err(|_| DumpError::Line(1, "this is no export of a nano store".into()))?;
-        for (found, known) in [(head.nano_store, FORMAT), (head.schema, SCHEMA)] {
+        let header = serde_json::from_slice::<Header>(&text);
+        let header = header.map_err(|_| DumpError::Line(1, "this is no export of a nano store".into()))?;
+        for (found, known) in [(header.nano_store, FORMAT), (header.schema, SCHEMA)] {
             if found > known {
                 return Err(DumpError::Newer { found, known });
             }
         }
-        Ok(Self { input, head, line: 1, sum: Sha256::new_with_prefix(text), last: None, is_over: false })
+        Ok(Self { input, header, line: 1, sum: Sha256::new_with_prefix(text), last: None, is_over: false })
     }
 
     /// Returns what it says of itself.
-    pub fn head(&self) -> &Head {
-        &self.head
+    pub fn header(&self) -> &Header {
+        &self.header
     }
 
     fn read(&mut self) -> Result<Option<Record>, DumpError> {

@@ -19,6 +19,9 @@ pub struct Difference {
     pub right: Option<Vec<u8>>,
 }
 
+/// What the two sides have at one key.
+type Pair = (Option<Record>, Option<Record>);
+
 /// Walks both sides and stops at what differs.
 pub struct Merge<L: Iterator, R: Iterator> {
     left: Peekable<L>,
@@ -35,7 +38,7 @@ where
         Self { left: left.peekable(), right: right.peekable() }
     }
 
-    fn step(&mut self) -> Result<Option<(Option<Record>, Option<Record>)>, StoreError> {
+    fn step(&mut self) -> Result<Option<Pair>, StoreError> {
         let order = match (self.left.peek(), self.right.peek()) {
             (None, None) => return Ok(None),
             (Some(Ok(left)), Some(Ok(right))) => left.0.cmp(&right.0),

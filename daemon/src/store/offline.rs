@@ -153,9 +153,9 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_all(&entry.path(), &to)?
+            copy_all(&entry.path(), &to)?;
         } else {
-            fs::copy(entry.path(), to).map(drop)?
+            fs::copy(entry.path(), to)?;
         }
     }
     Ok(())
@@ -192,7 +192,7 @@ pub async fn import(state: &Path, input: impl BufRead) -> Result<u64, OfflineErr
         return Err(OfflineError::Refused(why));
     }
     let reader = dump::Reader::open(input).map_err(|why| OfflineError::Refused(why.to_string()))?;
-    let (head, mut count) = (reader.head().head, 0);
+    let (head, mut count) = (reader.header().head, 0);
     let making = path.join("importing");
     drop(fs::remove_dir_all(&making));
     let mut checkpoints = Checkpoints::read(part(&path, "importing")?).map_err(|why| unusable(&path, &why))?;

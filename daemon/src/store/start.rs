@@ -18,7 +18,7 @@ use super::disk::{Folder, RealFolder};
 use super::encode::Numbers;
 use super::ground::Ground;
 use super::journal::line::Entry;
-use super::journal::{self, Journal, OpenError};
+use super::journal::{self, Found, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
 use super::recall::{Recalled, Sources, tail};
@@ -59,28 +59,28 @@ pub struct Up {
     pub report: Report,
 }
 
-fn failed(path: &Path, why: impl ToString) -> StoreError {
+fn failed(path: &Path, why: &impl ToString) -> StoreError {
     StoreError::Open { path: path.to_owned(), why: why.to_string() }
 }
 
 fn of_checkpoint(path: &Path, error: &CheckpointError) -> StoreError {
     match error {
         CheckpointError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
-        _ => failed(path, error),
+        _ => failed(path, &error),
     }
 }
 
 fn of_journal(path: &Path, error: &OpenError) -> StoreError {
     match error {
         OpenError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
-        OpenError::Disk { .. } => failed(path, error),
+        OpenError::Disk { .. } => failed(path, &error),
     }
 }
 
 impl Up {
     /// Brings the store in `path` up; whose state directory the caller holds.
     pub fn bring(path: &Path, mode: Mode) -> Result<Self, StoreError> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| failed(path, why))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| failed(path, &why))?;
         let lock = lock(path)?;
         let room = Room::new(path);
         if room.free() < room.sizes.watermark / 2 {
@@ -91,7 +91,7 @@ impl Up {
             upgrade(path, &mut report)?;
         }
         refuse_newer(path)?;
-        upgrade::finish(path).map_err(|why| failed(path, why))?;
+        upgrade::finish(path).map_err(|why| failed(path, &why))?;
         let (journal, checkpoints) = open_parts(path, &room, &mut report)?;
         let (tail, head, lost) = tail(&checkpoints, &journal.reader());
         let reader = journal.reader();
@@ -132,7 +132,7 @@ impl Up {
     fn write(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         for group in groups(entries) {
             let line = self.numbers.next(self.numbers.head, group);
-            self.journal.append(&[line]).map_err(|why| failed(&self.path, why))?;
+            self.journal.append(&[line]).map_err(|why| failed(&self.path, &why))?;
             self.numbers.synced = self.numbers.line;
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Up {
         let chunks = self.checkpoints.newest().chunks.iter().filter(|chunk| lost(&chunk.first));
         let names: Vec<String> = chunks.map(|chunk| format!("checkpoint/{}", chunk.file)).collect();
         for name in names.iter().filter(|name| self.path.join(name).exists()) {
-            let kept = aside::put(&self.path, name).map_err(|why| failed(&self.path, why))?;
+            let kept = aside::put(&self.path, name).map_err(|why| failed(&self.path, &why))?;
             self.report.set_aside.push(kept.display().to_string());
         }
         let records = self.memory.records(Vec::new(), None).filter_map(|record| match record {
@@ -170,7 +170,7 @@ impl Up {
         let (failing, failure) = watch::channel(None);
         let failing = Arc::new(failing);
         let keeper = Keeper::start(ground.clone(), memory.clone(), failing.clone());
-        let keeper = keeper.map_err(|why| failed(&path, why))?;
+        let keeper = keeper.map_err(|why| failed(&path, &why))?;
         let waiting = Arc::new(AtomicBool::new(false));
         let mut writer = Writer {
             ground: ground.clone(),
@@ -185,7 +185,7 @@ impl Up {
         writer.record(vec![Waiting { commit: opening, answer: None }])?;
         let opened = Opened { epoch: epoch + 1, head: writer.numbers.head };
         let (inbox, requests) = mpsc::channel(1024);
-        writer.start(requests).map_err(|why| failed(&path, why))?;
+        writer.start(requests).map_err(|why| failed(&path, &why))?;
         ground.room.keep_ballast();
         Ok(Store { inbox, path, opened, memory, ground, waiting, failure })
     }
@@ -193,21 +193,21 @@ impl Up {
 
 /// Opens a part of the store; it is made where it is missing.
 pub fn part(path: &Path, name: &str) -> Result<Arc<dyn Folder>, StoreError> {
-    Ok(Arc::new(RealFolder::open(&path.join(name)).map_err(|why| failed(path, why))?))
+    Ok(Arc::new(RealFolder::open(&path.join(name)).map_err(|why| failed(path, &why))?))
 }
 
 /// Holds the folder: another handle in this very process may be on its way out.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
-    let file = file.map_err(|why| failed(path, why))?;
+    let file = file.map_err(|why| failed(path, &why))?;
     for _ in 0..TRIES {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return Ok(file);
         }
         std::thread::park_timeout(PAUSE);
     }
-    Err(failed(path, "it is still being written to"))
+    Err(failed(path, &"it is still being written to"))
 }
 
 /// Makes the first checkpoint of the first layout.
@@ -239,12 +239,12 @@ fn refuse_newer(path: &Path) -> Result<(), StoreError> {
 fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal, Checkpoints), StoreError> {
     let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
     for name in checkpoints.unreadable() {
-        let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, why))?;
+        let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, &why))?;
         report.set_aside.push(kept.display().to_string());
     }
     let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
-    let (mut journal, found) = opened.map_err(|error| of_journal(path, &error))?;
-    report.cut = found.cut;
+    let (mut journal, Found { cut, .. }) = opened.map_err(|error| of_journal(path, &error))?;
+    report.cut = cut;
     journal.number_on_from(checkpoints.newest().through);
     Ok((journal, checkpoints))
 }

@@ -74,7 +74,9 @@ impl Tail {
         let from = (Bound::Included(prefix.as_slice()), Bound::Unbounded);
         let below = self.records.range::<[u8], _>(from).map(|(key, _)| key);
         let below: Vec<_> = below.take_while(|key| key.starts_with(&prefix)).cloned().collect();
-        below.iter().for_each(|key| drop(self.records.remove(key)));
+        for key in below {
+            self.records.remove(&key);
+        }
         if !self.is_removed(&prefix) {
             self.prefixes.retain(|longer| !longer.starts_with(&prefix));
             self.prefixes.insert(prefix);

@@ -44,8 +44,10 @@ pub(super) struct Waiting {
 
 impl Waiting {
     fn answer(self, outcome: Result<Receipt, StoreError>) {
-        // Nobody waits any more: what came of it stands all the same.
-        self.answer.into_iter().for_each(|answer| drop(answer.send(outcome.clone())));
+        if let Some(answer) = self.answer {
+            // Nobody waits any more: what came of it stands all the same.
+            drop(answer.send(outcome));
+        }
     }
 }
 
@@ -207,11 +209,15 @@ impl Group {
 /// Refuses what is asked for, and returns what is owed.
 fn refuse(commits: Vec<Waiting>, why: &str) -> Vec<Waiting> {
     let (asked, owed): (Vec<_>, Vec<_>) = commits.into_iter().partition(|one| one.commit.asked);
-    asked.into_iter().for_each(|one| one.answer(Err(StoreError::NoRoom(why.to_owned()))));
+    for one in asked {
+        one.answer(Err(StoreError::NoRoom(why.to_owned())));
+    }
     owed
 }
 
 fn fail(commits: Vec<Waiting>, error: StoreError) -> StoreError {
-    commits.into_iter().for_each(|one| one.answer(Err(error.clone())));
+    for one in commits {
+        one.answer(Err(error.clone()));
+    }
     error
 }

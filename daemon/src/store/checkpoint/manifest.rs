@@ -28,7 +28,7 @@ pub struct Checkpoint {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct Header {
     nano_checkpoint: u32,
     schema: u32,
     generation: u64,
@@ -59,7 +59,8 @@ fn draft_name(generation: u64) -> String {
 pub fn generation(name: &str) -> Option<u64> {
     let (number, kind) = name.split_at_checked(16)?;
     let number = number.parse().ok()?;
-    (kind == ".manifest" || kind == ".draft" || kind.starts_with('-') && kind.ends_with(".chunk")).then_some(number)
+    let is_chunk = kind.strip_suffix(".chunk").is_some_and(|place| place.starts_with('-'));
+    (is_chunk || kind == ".manifest" || kind == ".draft").then_some(number)
 }
 
 /// Makes `checkpoint` the newest generation, at once and durably; its chunks are there.
@@ -81,19 +82,19 @@ pub fn write(folder: &dyn Folder, checkpoint: &Checkpoint) -> Result<(), Checkpo
 /// Reads the manifest `name`; none where it is damaged. A newer one is refused.
 pub fn read(folder: &dyn Folder, name: &str) -> Result<Option<Checkpoint>, CheckpointError> {
     let Some((head, chunks)) = file::read(folder, name).and_then(open).ok() else { return Ok(None) };
-    let Ok(head) = serde_json::from_str::<Head>(&head) else { return Ok(None) };
+    let Ok(head) = serde_json::from_str::<Header>(&head) else { return Ok(None) };
     if head.nano_checkpoint > FORMAT || head.schema > SCHEMA {
         let found = if head.nano_checkpoint > FORMAT { head.nano_checkpoint } else { head.schema };
         return Err(CheckpointError::Newer { file: name.to_owned(), found });
     }
     let chunks = chunks.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    let Head { generation, through, head, .. } = head;
+    let Header { generation, through, head, .. } = head;
     Ok(chunks.ok().map(|chunks| Checkpoint { generation, through, head, chunks }))
 }
 
 fn encode(checkpoint: &Checkpoint) -> serde_json::Result<Vec<u8>> {
     let Checkpoint { generation, through, head, ref chunks } = *checkpoint;
-    let mut text = serde_json::to_vec(&Head { nano_checkpoint: FORMAT, schema: SCHEMA, generation, through, head })?;
+    let mut text = serde_json::to_vec(&Header { nano_checkpoint: FORMAT, schema: SCHEMA, generation, through, head })?;
     for chunk in chunks {
         text.push(b'\n');
         serde_json::to_writer(&mut text, chunk)?;

@@ -73,7 +73,9 @@ pub struct Checkpoints {
 /// Returns what a record adds to the sum of the records it is among.
 pub fn sum_of(key: &[u8], value: &[u8]) -> u64 {
     let mut sum = crc32fast::Hasher::new();
-    [key, &[0], value].into_iter().for_each(|part| sum.update(part));
+    for part in [key, &[0], value] {
+        sum.update(part);
+    }
     u64::from(sum.finalize())
 }
 

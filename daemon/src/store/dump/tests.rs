@@ -31,14 +31,13 @@ fn an_export_is_lines_a_person_can_read() {
     assert_eq!(lines[2], r#"["s/\\x5c\"","\u00e9"]"#);
     assert!(lines[4].starts_with(r#"{"count":3,"sha256":""#), "{}", lines[4]);
     let reader = Reader::open(text.as_bytes()).unwrap();
-    assert_eq!((reader.head().schema, reader.head().head), (SCHEMA, 7));
+    assert_eq!((reader.header().schema, reader.header().head), (SCHEMA, 7));
     assert_eq!(import(text.as_bytes()).unwrap(), example());
 }
 
 #[track_caller]
 fn refused(text: &str, expected: &str) {
-    let found = import(text.as_bytes()).map_err(|error| error.to_string());
-    let found = found.expect_err(text);
+    let found = import(text.as_bytes()).unwrap_err().to_string();
     assert!(found.contains(expected), "{found}");
 }
 

@@ -146,20 +146,22 @@ impl Journal {
         let first = self.last + 1;
         // What is too large for any segment goes into an empty one.
         let has_lines = self.segments.last().is_none_or(|newest| *newest < first);
-        let fits = self.current.as_ref().is_some_and(|current| current.offset + length <= current.size || !has_lines);
-        if !fits {
-            // From here on the old one is done with, even if this fails: a new one that is named after the next line
-            // may be there all the same, and nothing that the old one had of such a line would count.
-            self.current = None;
-            crash::point("journal.roll.before");
-            let (file, offset) = segment::make(&*self.folder, first, self.segment_size)?;
-            crash::point("journal.roll.after");
-            if self.segments.last() != Some(&first) {
-                self.segments.push(first);
-            }
-            return Ok(self.current.insert(Current { file, offset, size: self.segment_size }));
+        match self.current.take() {
+            Some(current) if current.offset + length <= current.size || !has_lines => Ok(self.current.insert(current)),
+            // The old one is done with even if this fails: a new one that is named after the next line may be there
+            // all the same, and then no such line of the old one would count.
+            _ => self.roll(first),
         }
-        self.current.as_mut().ok_or_else(|| AppendError::Write(io::ErrorKind::NotFound.into()))
+    }
+
+    fn roll(&mut self, first: u64) -> Result<&mut Current, AppendError> {
+        crash::point("journal.roll.before");
+        let (file, offset) = segment::make(&*self.folder, first, self.segment_size)?;
+        crash::point("journal.roll.after");
+        if self.segments.last() != Some(&first) {
+            self.segments.push(first);
+        }
+        Ok(self.current.insert(Current { file, offset, size: self.segment_size }))
     }
 }
 

@@ -60,6 +60,20 @@ pub struct Found {
     pub bad_headers: Vec<String>,
 }
 
+impl Found {
+    /// Adds lines that the segment which begins with `first` should have.
+    fn lose(&mut self, from: u64, to: u64, first: u64) {
+        match self.damaged.last_mut() {
+            _ if from > to => {}
+            Some(before) if before.last + 1 == from => before.last = to,
+            _ => {
+                let why = format!("{} does not have them whole", segment::name(first));
+                self.damaged.push(Damage { first: from, last: to, why });
+            }
+        }
+    }
+}
+
 impl Journal {
     /// Opens the journal in `folder`, which is empty or has one; what has to be cut is kept in `set_aside`.
     ///
@@ -165,28 +179,21 @@ impl Tail {
         let (covered, seen) = covered(&file, first)?;
         let start = begin.unwrap_or(0);
         let mut tail = Self { file, first, has_header: begin.is_some(), settled: start, end: start, seen };
-        let mut lost = |next: u64, last: u64| {
-            if next <= last {
-                let why = format!("{} does not have them whole", segment::name(first));
-                found.damaged.push(Damage { first: next, last, why });
-            }
-        };
-        let (mut next, mut head) = (first, found.head);
+        let mut next = first;
         let mut lines = SegmentLines::new(tail.file.clone(), first, u64::MAX);
         while let Some(Placed { line, end }) = lines.next()? {
             if line.number > next && line.number - 1 > covered {
                 break;
             }
-            lost(next, line.number - 1);
+            found.lose(next, line.number - 1, first);
             next = line.number + 1;
-            head = head.max(line.head);
+            found.head = found.head.max(line.head);
             tail.end = end;
             if line.number <= covered {
                 tail.settled = end;
             }
         }
-        lost(next, covered);
-        found.head = head;
+        found.lose(next, covered, first);
         found.last = covered.max(next - 1);
         if tail.end < seen {
             found.cut = Some(Cut { from: found.last + 1, bytes: seen - tail.end, kept: None });

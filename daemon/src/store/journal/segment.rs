@@ -100,6 +100,8 @@ struct Chunk {
 struct Chunks {
     file: Arc<dyn DiskFile>,
     block: Vec<u8>,
+    /// How much of the block is read.
+    length: usize,
     /// Where the rest of the block begins, in it and in the file.
     from: usize,
     at: u64,
@@ -107,7 +109,7 @@ struct Chunks {
 
 impl Chunks {
     fn new(file: Arc<dyn DiskFile>) -> Self {
-        Self { file, block: Vec::new(), from: 0, at: 0 }
+        Self { file, block: vec![0; BLOCK], length: 0, from: 0, at: 0 }
     }
 
     fn next(&mut self) -> io::Result<Option<Chunk>> {
@@ -132,13 +134,11 @@ impl Chunks {
 
     /// Returns what is read and not passed yet; nothing at the end.
     fn rest(&mut self) -> io::Result<&[u8]> {
-        if self.from >= self.block.len() {
-            self.block.resize(BLOCK, 0);
-            let length = self.file.read_at(&mut self.block, self.at)?;
-            self.block.truncate(length);
+        if self.from >= self.length {
+            self.length = self.file.read_at(&mut self.block, self.at)?;
             self.from = 0;
         }
-        Ok(self.block.get(self.from..).unwrap_or_default())
+        Ok(self.block.get(self.from..self.length).unwrap_or_default())
     }
 
     fn pass(&mut self, length: usize) {

@@ -11,14 +11,14 @@ const PIECE: usize = 6 * 1024;
 /// One batch in the making.
 pub(super) struct Batch<'a> {
     db: &'a sled::Db,
-    batch: sled::Batch,
+    changes: sled::Batch,
     /// What this batch has put, with its pieces: sled does not show it yet.
     put: HashMap<Vec<u8>, usize>,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn new(db: &'a sled::Db) -> Self {
-        Self { db, batch: sled::Batch::default(), put: HashMap::new() }
+        Self { db, changes: sled::Batch::default(), put: HashMap::new() }
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) -> sled::Result<()> {
@@ -30,27 +30,27 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn finish(self) -> sled::Batch {
-        self.batch
+        self.changes
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> sled::Result<()> {
         self.delete_pieces(key)?;
         self.put.insert(key.to_vec(), value.len().div_ceil(PIECE));
         if value.len() < PIECE {
-            self.batch.insert(key, [b"=", value].concat());
+            self.changes.insert(key, [b"=", value].concat());
             return Ok(());
         }
         let pieces = value.chunks(PIECE);
-        self.batch.insert(key, format!("+{}", pieces.len()).into_bytes());
+        self.changes.insert(key, format!("+{}", pieces.len()).into_bytes());
         for (n, piece) in pieces.enumerate() {
-            self.batch.insert(piece_key(key, n), piece);
+            self.changes.insert(piece_key(key, n), piece);
         }
         Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) -> sled::Result<()> {
         self.delete_pieces(key)?;
-        self.batch.remove(key);
+        self.changes.remove(key);
         Ok(())
     }
 
@@ -66,7 +66,7 @@ impl<'a> Batch<'a> {
         let old = self.db.get(key)?.and_then(|old| piece_count(&old));
         let count = old.max(self.put.remove(key)).unwrap_or(0);
         for n in 0..count {
-            self.batch.remove(piece_key(key, n));
+            self.changes.remove(piece_key(key, n));
         }
         Ok(())
     }

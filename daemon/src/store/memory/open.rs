@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Memory;
 
 /// How long sled may take; it opens a million messages in a second.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 /// How often it is tried again while its own lock is held: the folder is ours, so the holder is on its way out.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);

@@ -46,7 +46,9 @@ proptest! {
     #[test]
     fn it_is_what_its_lines_were(below in vec(entry(), 0..30), lines in vec(entry(), 0..30), span in span()) {
         let (mut base, mut tail, mut narrow) = (Model::new(), Tail::default(), Tail::default());
-        below.iter().for_each(|entry| apply(&mut base, entry));
+        for entry in &below {
+            apply(&mut base, entry);
+        }
         let mut model = base.clone();
         for entry in lines {
             apply(&mut model, &entry);

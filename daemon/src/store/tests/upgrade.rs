@@ -1,11 +1,11 @@
 //! The first layout is brought to this one, from wherever it was left off.
 
-use super::super::journal::line::Entry;
+use super::journal::line::Entry;
 use super::*;
 
 /// Writes a store as the first layout had it, with `schema`.
 fn first_layout(store: &Path, schema: u64) {
-    let memory = super::super::memory::open(store, &store.join("set-aside")).unwrap();
+    let memory = memory::open(store, &store.join("set-aside")).unwrap();
     let put = |key: Key, value: &Data| Entry::Put(key.0, value.to_string().into_bytes());
     let entries = [
         put(key("a"), &text(10)),
@@ -47,7 +47,7 @@ async fn the_first_layout_is_taken_over_whole() {
     first_layout(&folder.path().join("store"), 1);
     check_upgraded(folder.path()).await;
     // A nanod of that time leaves it alone.
-    let refused = super::super::memory::open(&folder.path().join("store"), folder.path()).map(drop);
+    let refused = memory::open(&folder.path().join("store"), folder.path()).map(drop);
     assert!(refused.is_err() && !folder.path().join("store/db").exists(), "{refused:?}");
 }
 
@@ -58,7 +58,7 @@ async fn an_upgrade_that_was_cut_off_begins_anew() {
     first_layout(&store, 1);
     let before = contents(&store);
     // As it is left by a crash before the first rename.
-    super::super::start::upgrade(&store, &mut super::super::report::Report::default()).unwrap();
+    start::upgrade(&store, &mut report::Report::default()).unwrap();
     for made in ["upgrade/db", "checkpoint"] {
         assert!(store.join(made).exists(), "{made}");
     }

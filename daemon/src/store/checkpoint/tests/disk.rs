@@ -22,9 +22,17 @@ struct Inode {
     synced: Vec<u8>,
 }
 
+#[derive(Clone)]
 enum Naming {
     Is(String, usize),
     Gone(String),
+}
+
+fn apply(names: &mut BTreeMap<String, usize>, naming: Naming) {
+    match naming {
+        Naming::Is(name, inode) => _ = names.insert(name, inode),
+        Naming::Gone(name) => _ = names.remove(&name),
+    }
 }
 
 #[derive(Default)]
@@ -32,7 +40,8 @@ struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
     durable: BTreeMap<String, usize>,
-    pending: Vec<Naming>,
+    /// What has happened to names since the folder was synced; each is durable or not by itself.
+    pending: Vec<Vec<Naming>>,
     fault: Option<Fault>,
     effects: u64,
     opened: Vec<String>,
@@ -49,13 +58,11 @@ impl State {
         if fails { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    fn name(&mut self, name: &str, inode: Option<usize>) {
-        let name = name.to_owned();
-        match inode {
-            Some(inode) => _ = self.names.insert(name.clone(), inode),
-            None => _ = self.names.remove(&name),
+    fn name(&mut self, namings: Vec<Naming>) {
+        for naming in &namings {
+            apply(&mut self.names, naming.clone());
         }
-        self.pending.push(inode.map_or(Naming::Gone(name.clone()), |inode| Naming::Is(name, inode)));
+        self.pending.push(namings);
     }
 }
 
@@ -87,13 +94,9 @@ impl Disk {
     /// Cuts the power: of what was not synced, `pick(n)`, a number below n, says what is there.
     pub fn crash(&self, mut pick: impl FnMut(usize) -> usize) {
         let mut state = self.state();
-        let kept = pick(state.pending.len() + 1);
-        let pending: Vec<_> = state.pending.drain(..).take(kept).collect();
-        for naming in pending {
-            match naming {
-                Naming::Is(name, inode) => _ = state.durable.insert(name, inode),
-                Naming::Gone(name) => _ = state.durable.remove(&name),
-            }
+        let pending = std::mem::take(&mut state.pending);
+        for naming in pending.into_iter().filter(|_| pick(3) > 0).flatten() {
+            apply(&mut state.durable, naming);
         }
         state.names = state.durable.clone();
         for inode in &mut state.inodes {
@@ -120,7 +123,8 @@ impl Disk {
             state.inodes.push(Inode { synced: data.clone(), data });
             state.inodes.len() - 1
         });
-        state.name(name, inode);
+        let name = name.to_owned();
+        state.name(vec![inode.map_or(Naming::Gone(name.clone()), |inode| Naming::Is(name, inode))]);
     }
 }
 
@@ -141,7 +145,7 @@ impl Folder for Disk {
         state.effect()?;
         state.inodes.push(Inode::default());
         let inode = state.inodes.len() - 1;
-        state.name(name, Some(inode));
+        state.name(vec![Naming::Is(name.to_owned(), inode)]);
         Ok(Arc::new(File(self.clone(), inode)))
     }
 
@@ -149,15 +153,14 @@ impl Folder for Disk {
         let mut state = self.state();
         state.effect()?;
         let inode = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
-        state.name(from, None);
-        state.name(to, Some(inode));
+        state.name(vec![Naming::Gone(from.to_owned()), Naming::Is(to.to_owned(), inode)]);
         Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
         state.effect()?;
-        state.name(name, None);
+        state.name(vec![Naming::Gone(name.to_owned())]);
         Ok(())
     }
 

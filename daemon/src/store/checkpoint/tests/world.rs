@@ -117,6 +117,14 @@ impl World {
         assert_eq!(records, Ok(self.model()), "{:?}", self.checkpoints.newest());
     }
 
+    /// Asserts that every chunk of the newest generation is there as it was written.
+    #[track_caller]
+    pub fn is_readable(&self) {
+        for chunk in &self.checkpoints.newest().chunks {
+            assert!(super::super::chunk::read(&self.disk, chunk).is_ok(), "{}", chunk.file);
+        }
+    }
+
     /// Returns how many records each chunk of the newest generation has.
     pub fn counts(&self) -> Vec<u64> {
         self.checkpoints.newest().chunks.iter().map(|chunk| chunk.count).collect()
