@@ -41,7 +41,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "tools::schedule_followup",
         ],
     ),
-    ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
+    ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "crash", "shutdown"]),
 ];
 
 /// Modules that turn input into output and touch nothing.
