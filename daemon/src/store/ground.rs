@@ -15,6 +15,8 @@ use super::{Gate, StoreError};
 
 /// So many sealed segments are worth a checkpoint.
 const WORTH: usize = 4;
+/// At an orderly end, so many lines are.
+const WORTH_AT_END: u64 = 8;
 
 /// Everything but the memory.
 pub struct Ground {
@@ -95,6 +97,9 @@ impl Ground {
     pub fn keep_short(&self, end: bool) {
         if self.is_nearly_full() {
             return;
+        }
+        if end && self.journal().last() >= self.checkpoints().newest().through + WORTH_AT_END {
+            self.journal().seal();
         }
         if let Err(error) = self.checkpoint(if end { 1 } else { WORTH }) {
             tracing::warn!(%error, "no checkpoint was made; the journal stays longer");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::checkpoint::{CheckpointError, Checkpoints};
@@ -98,7 +99,8 @@ pub async fn check(state: &Path) -> Result<String, OfflineError> {
         });
     });
     let copy = path.join("checking");
-    let memory = look_at_memory(&path, &copy, &parts);
+    let memory = catch_unwind(AssertUnwindSafe(|| look_at_memory(&path, &copy, &parts)));
+    let memory = memory.unwrap_or_else(|_| Err("the memory is damaged: sled panicked".into()));
     drop(fs::remove_dir_all(&copy));
     wrong.extend(memory.err());
     let newest = parts.checkpoints.newest();
@@ -196,7 +198,7 @@ pub async fn import(state: &Path, input: impl BufRead) -> Result<u64, OfflineErr
     let making = path.join("importing");
     drop(fs::remove_dir_all(&making));
     let mut checkpoints = Checkpoints::read(part(&path, "importing")?).map_err(|why| unusable(&path, &why))?;
-    let built = checkpoints.build(reader.inspect(|_| count += 1), 1, head);
+    let built = checkpoints.build(reader.inspect(|_| count += 1), upgrade::LINE, head);
     if let Err(why) = built {
         drop(fs::remove_dir_all(&making));
         let refused = matches!(why, CheckpointError::Records(_));

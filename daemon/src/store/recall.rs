@@ -1,5 +1,6 @@
 //! Bringing the memory up: opened or begun anew, filled from the journal, compared with the truth.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::checkpoint::Checkpoints;
@@ -73,9 +74,11 @@ impl Sources<'_> {
         let failed = |why: String| StoreError::Open { path: self.path.to_owned(), why };
         let no_base = self.checkpoints.newest().generation == 0 && lost.first().is_some_and(|lost| lost.first == 1);
         let why = match self.open()? {
-            Ok(memory) => match self.fill(memory, tail, lost, no_base) {
-                Ok(recalled) => return Ok(recalled),
-                Err(error) => error.to_string(),
+            // sled panics on some damage only when it is read.
+            Ok(memory) => match catch_unwind(AssertUnwindSafe(|| self.fill(memory, tail, lost, no_base))) {
+                Ok(Ok(recalled)) => return Ok(recalled),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "sled found it damaged and panicked".into(),
             },
             Err(why) => why,
         };

@@ -92,7 +92,7 @@ impl Up {
         }
         refuse_newer(path)?;
         upgrade::finish(path).map_err(|why| failed(path, &why))?;
-        let (journal, checkpoints) = open_parts(path, &room, &mut report)?;
+        let Parts { journal, checkpoints, is_short } = open_parts(path, &room, &mut report)?;
         let (tail, head, lost) = tail(&checkpoints, &journal.reader());
         let reader = journal.reader();
         let forgives = mode == Mode::Repair;
@@ -100,7 +100,7 @@ impl Up {
         let recalled = sources.recall(&tail, &lost)?;
         drop(tail);
         report.lost = lost;
-        let head = head.max(newest_event(&recalled)?) + jump(&recalled, &report, &journal, &checkpoints);
+        let head = head.max(newest_event(&recalled)?) + jump(&recalled, &report, is_short, journal.last());
         let line = journal.last();
         let numbers = Numbers { line, synced: line, head };
         let epoch = number(&recalled.memory, "epoch")?;
@@ -114,7 +114,7 @@ impl Up {
     fn settle(&mut self, recalled: Recalled) -> Result<(), StoreError> {
         let Recalled { compared, anew, is_alone, was_empty, .. } = recalled;
         // After an upgrade or an import there is no memory yet, and nothing is wrong with that.
-        let is_new = was_empty && self.numbers.line == self.checkpoints.newest().through;
+        let is_new = was_empty && self.numbers.line == upgrade::LINE;
         self.report.put_right = if anew.is_some() || is_new { 0 } else { compared.put_right };
         self.report.adopted = compared.adopted.len() as u64;
         self.report.missing = compared.missing;
@@ -124,7 +124,10 @@ impl Up {
         }
         self.write(compared.adopted)?;
         if is_alone || !(self.report.missing.is_empty() && self.report.lost.is_empty()) {
-            self.rebuild()?;
+            // Without room for it the next start tries again: all that was lost is named, and nothing more is by waiting.
+            if let Err(error) = self.rebuild() {
+                tracing::warn!(%error, "no new checkpoint was made");
+            }
         }
         self.memory.apply(&[], Some(self.numbers.line))
     }
@@ -218,7 +221,7 @@ pub(super) fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError
     records.sort();
     report.damaged = damaged.iter().map(|key| super::keys::text(key)).collect();
     let mut checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
-    let built = checkpoints.build(records.into_iter().map(Ok::<_, StoreError>), 1, head);
+    let built = checkpoints.build(records.into_iter().map(Ok::<_, StoreError>), upgrade::LINE, head);
     built.map(drop).map_err(|error| of_checkpoint(path, &error))
 }
 
@@ -236,7 +239,14 @@ fn refuse_newer(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal, Checkpoints), StoreError> {
+struct Parts {
+    journal: Journal,
+    checkpoints: Checkpoints,
+    /// Whether the journal ends before the checkpoint does: it is gone, with what came after.
+    is_short: bool,
+}
+
+fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<Parts, StoreError> {
     let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
     for name in checkpoints.unreadable() {
         let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, &why))?;
@@ -245,8 +255,10 @@ fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<(Journal,
     let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
     let (mut journal, Found { cut, .. }) = opened.map_err(|error| of_journal(path, &error))?;
     report.cut = cut;
-    journal.number_on_from(checkpoints.newest().through);
-    Ok((journal, checkpoints))
+    let through = checkpoints.newest().through;
+    let is_short = journal.last() < through && through > upgrade::LINE;
+    journal.number_on_from(through);
+    Ok(Parts { journal, checkpoints, is_short })
 }
 
 /// Returns the newest event that only the memory may know.
@@ -263,12 +275,9 @@ fn newest_event(recalled: &Recalled) -> Result<u64, StoreError> {
 }
 
 /// Returns how far the numbers jump: events may have been told whose lines are gone.
-fn jump(recalled: &Recalled, report: &Report, journal: &Journal, checkpoints: &Checkpoints) -> u64 {
-    let at_end = report.lost.iter().any(|lost| lost.last >= journal.last());
-    // The first line stands for what an upgrade or an import brought.
-    let through = checkpoints.newest().through;
-    let no_journal = through > 1 && journal.last() == through;
-    let lost = recalled.is_ahead || report.cut.is_some() || at_end || no_journal;
+fn jump(recalled: &Recalled, report: &Report, is_short: bool, last: u64) -> u64 {
+    let at_end = report.lost.iter().any(|lost| lost.last >= last);
+    let lost = recalled.is_ahead || report.cut.is_some() || at_end || is_short;
     if lost { JUMP } else { 0 }
 }
 

@@ -90,6 +90,7 @@ impl Tail {
     }
 
     /// Returns what it says of `key`: its value, that it is gone, or nothing.
+    #[expect(clippy::option_option, reason = "three answers: it is this, it is gone, it is as it was")]
     pub fn says(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         self.records.get(key).map(Option::as_deref).or_else(|| self.is_removed(key).then_some(None))
     }

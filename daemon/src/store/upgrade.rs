@@ -14,6 +14,8 @@ use crate::crash;
 
 /// The schema of the first layout.
 const FIRST: u64 = 1;
+/// The line of the journal that stands for what an upgrade or an import brought.
+pub const LINE: u64 = 1;
 /// Where the copy lies. While it is there, so is all that was made of it, and none of that counts yet.
 const COPY: &str = "upgrade";
 /// What the first layout counted by itself.

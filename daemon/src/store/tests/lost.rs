@@ -61,8 +61,9 @@ async fn a_memory_that_is_older_catches_up() {
 #[tokio::test]
 async fn what_the_journal_lost_is_taken_from_the_memory() {
     let lose = |store: &Path| {
-        let journal = store.join("journal");
-        std::fs::remove_dir_all(journal).unwrap();
+        for part in ["journal", "checkpoint"] {
+            std::fs::remove_dir_all(store.join(part)).unwrap();
+        }
     };
     let (folder, store, held) = after(lose).await;
     assert!(store.opened().head >= 1 << 20, "numbers jump: {:?}", store.opened());
