@@ -196,14 +196,18 @@ pub async fn run(start: Start, shutdown: Shutdown, ready: impl FnOnce()) -> Resu
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
     }
-    if tokio::time::timeout(LAST_WRITES, deps.store.close()).await.is_err() {
-        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
-    }
+    close(&deps.store).await;
     deps.failure().map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// How long the store may tidy up at the end; nothing is lost without that.
 const LAST_WRITES: Duration = Duration::from_secs(10);
+
+async fn close(store: &Store) {
+    if tokio::time::timeout(LAST_WRITES, store.close()).await.is_err() {
+        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
+    }
+}
 
 /// Returns what of all files is the daemon's own.
 fn private(config: &Config, places: &Places) -> Arc<Private> {

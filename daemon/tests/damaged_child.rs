@@ -51,7 +51,7 @@ fn change(daemon: &mut Daemon, make: impl FnOnce(&Store) -> Vec<Change>) {
         let held = lock(&daemon.state()).await.expect("the folder");
         let store = Store::open(&daemon.state().join("store"), &held, Box::new(|_| {})).await.expect("the store");
         let changes = make(&store);
-        store.commit(Commit { owner: None, changes }).await.expect("a commit");
+        store.commit(Commit::owed(changes)).await.expect("a commit");
     });
     drop(runtime);
     daemon.restart();
