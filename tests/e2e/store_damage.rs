@@ -83,8 +83,8 @@ const BY_SLED: &[Row] = &[
 
 const BY_JOURNAL: &[Row] = &[
     row("a bit of the journal flipped", 10, &[(Journal, Flip)]),
-    row("the journal's last line torn", 1, &[(Journal, Cut(20))]),
-    row("the end of the journal NUL", 1, &[(Journal, Nul(2000))]),
+    losing("the journal's last line torn", 1, &[(Journal, Cut(20))]),
+    losing("the end of the journal NUL", 1, &[(Journal, Nul(2000))]),
     row("a journal segment deleted", 1, &[(Journal, Delete)]),
 ];
 
@@ -177,7 +177,7 @@ impl Whole {
     fn make(server: &ModelServer) -> Self {
         let mut daemon = Daemon::prepare(server, setup());
         let mut random = Random::new(1);
-        for part in 0..3 {
+        for part in 0..4 {
             daemon.restart();
             let mut client = daemon.client();
             let session = daemon.session_with(&mut client, json!({"name": format!("s{part}")}));
@@ -185,7 +185,7 @@ impl Whole {
             if part == 1 {
                 client.get::<Value>("session.delete", &json!({"session": "s0"}));
             }
-            if part < 2 {
+            if part < 3 {
                 daemon.terminate().code().expect("an end of its own, behind a checkpoint");
             }
         }
@@ -193,13 +193,14 @@ impl Whole {
         look_at_events(&daemon, &mut seen);
         seen.extend(look(&mut daemon.client()));
         daemon.kill9();
+        assert!(of(&daemon.state().join("store"), Manifest).len() > 1, "there is one checkpoint only");
         Self { state: daemon.state(), seen, _daemon: daemon }
     }
 }
 
 /// Fills a session with messages, some of them long, and follow-ups.
 fn fill(client: &mut Client, random: &mut Random, session: &str) {
-    for n in 0..16 {
+    for n in 0..8 {
         client.run(session, &format!("say {n} {}", noise(random, 1200)));
     }
     client.run(session, "run echo hello");
@@ -266,8 +267,11 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     }
     for (seed, outcome) in &outcomes {
         let lost = !outcome.missing.is_empty();
-        let named = outcome.said.contains("lost: ") && outcome.checked == Some(65);
-        if outcome.refused.is_some() || !outcome.invented.is_empty() || (lost && !(row.loses && named)) {
+        let is_named = ["lost: ", "the journal ends before line "].iter().any(|word| outcome.said.contains(word));
+        let named = is_named && outcome.checked == Some(65);
+        // What is known to be open goes on: with its end lost, a task is done again.
+        let invented = !outcome.invented.is_empty() && !(lost && row.loses);
+        if outcome.refused.is_some() || invented || (lost && !(row.loses && named)) {
             eprintln!("{} (seed {seed}): {outcome:#?}", row.what);
             wrong.push(format!("{} (seed {seed})", row.what));
         }
