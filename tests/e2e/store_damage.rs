@@ -201,7 +201,7 @@ impl Whole {
 /// Fills a session with messages, some of them long, and follow-ups.
 fn fill(client: &mut Client, random: &mut Random, session: &str) {
     for n in 0..8 {
-        client.run(session, &format!("say {n} {}", noise(random, 1200)));
+        client.run(session, &format!("say {n} {}", noise(random, 2400)));
     }
     client.run(session, "run echo hello");
     for _ in 0..3 {
