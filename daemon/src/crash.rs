@@ -16,6 +16,7 @@ pub fn point(name: &str) {
 pub fn point(_: &str) {}
 
 /// Returns the size that a test has the store's disk be of, by `NANO_DISK_SIZE`: on a small one the journal rolls soon.
+#[expect(clippy::disallowed_methods, reason = "a test says it, and nobody else")]
 pub fn disk_size() -> Option<u64> {
     let said = if cfg!(debug_assertions) { std::env::var("NANO_DISK_SIZE").ok() } else { None };
     said?.parse().ok()
@@ -36,6 +37,7 @@ mod armed {
         met: Mutex<u64>,
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a test says it, and nobody else")]
     fn armed() -> &'static Armed {
         static ARMED: OnceLock<Armed> = OnceLock::new();
         ARMED.get_or_init(|| Armed {

@@ -43,7 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Stands beside the assembly: it makes anew what that made of the configuration.
     ("reload", &["config", "session", "telemetry"]),
-    ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "shutdown"]),
+    ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "crash", "shutdown"]),
 ];
 
 /// Modules that turn input into output and touch nothing.

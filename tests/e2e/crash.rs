@@ -1,8 +1,9 @@
 //! The crash sweep: a daemon that dies at each point there is, one run for each, loses nothing and does nothing twice.
 //!
 //! A clean run of a scene lists the points that its first daemon meets. `singles` runs the scene again for each of
-//! them and dies there; `pairs` dies once more on the way back, at a few places that the seed names, or with
-//! `NANO_CRASH_PAIRS=1` at all of them. A failure says how to repeat it.
+//! them and dies there; `pairs` dies once more on the way back, at places that `NANO_CRASH_SEED` names,
+//! `NANO_CRASH_SAMPLE` of them, or with `NANO_CRASH_PAIRS=1` at all. A failure says how to repeat it, by
+//! `NANO_CRASH_SCENARIO` and `NANO_CRASH_POINTS`.
 
 mod files;
 mod look;

@@ -1,6 +1,6 @@
 //! `kill -9` at random moments under load: what was answered is there, and nothing happens twice.
 //!
-//! Sixty kills unless `NANO_KILLS` says otherwise; two hundred, the full form, take some two minutes:
+//! Forty kills unless `NANO_KILLS` says otherwise; two hundred, the full form, take some five minutes:
 //! `NANO_KILLS=200 cargo test -p nano-tests --test e2e again_and_again_under_load`.
 
 use std::collections::BTreeMap;
@@ -231,7 +231,7 @@ fn number(name: &str, usual: u64) -> u64 {
 
 #[test]
 fn again_and_again_under_load() {
-    let (seed, kills) = (number("NANO_KILL_SEED", 20_270_201), number("NANO_KILLS", 60));
+    let (seed, kills) = (number("NANO_KILL_SEED", 20_270_201), number("NANO_KILLS", 40));
     eprintln!("repeat with NANO_KILL_SEED={seed} NANO_KILLS={kills}"); // Shown when the test fails.
     let server = marking();
     let mut all = Loop::start(&server, Random::new(seed));

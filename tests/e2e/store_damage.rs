@@ -2,6 +2,8 @@
 //!
 //! `NANO_WRITE_TABLE=1` has it written, in four parts, to `damage-N.md` in the build's folder.
 
+mod rows;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,96 +16,11 @@ use nano_tests::{programs, transcript};
 use serde_json::{Value, json};
 
 use crate::store_fixture::{obedient, setup};
+use rows::Act::{Cut, Delete, DeleteFolder, Empty, Flip, Leave, Nothing, Nul};
+use rows::Part::{Chunk, Conf, Journal, Manifest, Sled, Snapshot};
+use rows::{Act, BY_CHECKPOINT, BY_JOURNAL, BY_SLED, BY_TWO, Part, Row};
+
 use crate::store_kit::{Seen, files, look, look_at_events, missing};
-
-/// Which of the store's files a row damages.
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
-    Sled,
-    Snapshot,
-    Conf,
-    Journal,
-    Chunk,
-    Manifest,
-}
-
-/// What is done to one of them.
-#[derive(Clone, Copy)]
-enum Act {
-    Nothing,
-    /// One bit of what is written is another.
-    Flip,
-    /// So many bytes are missing at the end of what is written.
-    Cut(usize),
-    /// So many bytes at the end of what is written are NUL.
-    Nul(usize),
-    Empty,
-    Delete,
-    /// A file of this name lies beside it, empty.
-    Leave(&'static str),
-    /// All of its folder is gone.
-    DeleteFolder,
-}
-
-/// One kind of damage, done so many times, each to a fresh copy.
-struct Row {
-    what: &'static str,
-    times: u64,
-    damage: &'static [(Part, Act)],
-    /// Whether something may be missing, which then is named.
-    loses: bool,
-}
-
-const fn row(what: &'static str, times: u64, damage: &'static [(Part, Act)]) -> Row {
-    Row { what, times, damage, loses: false }
-}
-
-const fn losing(what: &'static str, times: u64, damage: &'static [(Part, Act)]) -> Row {
-    Row { what, times, damage, loses: true }
-}
-
-use Act::{Cut, Delete, DeleteFolder, Empty, Flip, Leave, Nothing, Nul};
-use Part::{Chunk, Conf, Journal, Manifest, Sled, Snapshot};
-
-const NO_SLED: (Part, Act) = (Sled, DeleteFolder);
-
-const BY_SLED: &[Row] = &[
-    row("nothing", 1, &[(Sled, Nothing)]),
-    row("a bit of sled's `db` flipped", 10, &[(Sled, Flip)]),
-    row("sled's `db` one byte short", 1, &[(Sled, Cut(1))]),
-    row("sled's `db` 1,000 bytes short", 1, &[(Sled, Cut(1000))]),
-    row("the end of sled's `db` NUL", 1, &[(Sled, Nul(4096))]),
-    row("a snapshot of sled empty", 1, &[(Snapshot, Empty)]),
-    row("`snap.1.generating` left over", 1, &[(Sled, Leave("snap.1.generating"))]),
-    row("sled's snapshots deleted", 1, &[(Snapshot, Delete)]),
-    row("sled's `conf` deleted", 1, &[(Conf, Delete)]),
-    row("a bit of sled's `conf` flipped", 3, &[(Conf, Flip)]),
-    row("sled's folder deleted", 1, &[NO_SLED]),
-];
-
-const BY_JOURNAL: &[Row] = &[
-    row("a bit of the journal flipped", 10, &[(Journal, Flip)]),
-    row("the journal's last line torn", 1, &[(Journal, Cut(20))]),
-    row("the end of the journal NUL", 1, &[(Journal, Nul(2000))]),
-    row("a journal segment deleted", 1, &[(Journal, Delete)]),
-];
-
-const BY_CHECKPOINT: &[Row] = &[
-    row("a bit of a chunk flipped", 10, &[(Chunk, Flip)]),
-    row("a bit of a manifest flipped", 10, &[(Manifest, Flip)]),
-    row("the newest manifest empty", 1, &[(Manifest, Empty)]),
-    row("the newest manifest deleted", 1, &[(Manifest, Delete)]),
-    row("a chunk deleted", 3, &[(Chunk, Delete)]),
-];
-
-const BY_TWO: &[Row] = &[
-    row("sled's folder and the newest manifest deleted", 1, &[NO_SLED, (Manifest, Delete)]),
-    losing("sled's folder deleted, a bit of the journal flipped", 5, &[NO_SLED, (Journal, Flip)]),
-    losing("sled's folder deleted, a bit of a chunk flipped", 5, &[NO_SLED, (Chunk, Flip)]),
-    losing("sled's folder and a chunk deleted", 3, &[NO_SLED, (Chunk, Delete)]),
-    losing("sled's folder and a journal segment deleted", 1, &[NO_SLED, (Journal, Delete)]),
-    losing("sled's folder deleted, the journal's last line torn", 1, &[NO_SLED, (Journal, Cut(20))]),
-];
 
 /// Returns the files of a part, the newest last.
 fn of(store: &Path, part: Part) -> Vec<PathBuf> {
@@ -177,7 +94,7 @@ impl Whole {
     fn make(server: &ModelServer) -> Self {
         let mut daemon = Daemon::prepare(server, setup());
         let mut random = Random::new(1);
-        for part in 0..3 {
+        for part in 0..4 {
             daemon.restart();
             let mut client = daemon.client();
             let session = daemon.session_with(&mut client, json!({"name": format!("s{part}")}));
@@ -185,7 +102,7 @@ impl Whole {
             if part == 1 {
                 client.get::<Value>("session.delete", &json!({"session": "s0"}));
             }
-            if part < 2 {
+            if part < 3 {
                 daemon.terminate().code().expect("an end of its own, behind a checkpoint");
             }
         }
@@ -193,14 +110,15 @@ impl Whole {
         look_at_events(&daemon, &mut seen);
         seen.extend(look(&mut daemon.client()));
         daemon.kill9();
+        assert!(of(&daemon.state().join("store"), Manifest).len() > 1, "there is one checkpoint only");
         Self { state: daemon.state(), seen, _daemon: daemon }
     }
 }
 
 /// Fills a session with messages, some of them long, and follow-ups.
 fn fill(client: &mut Client, random: &mut Random, session: &str) {
-    for n in 0..16 {
-        client.run(session, &format!("say {n} {}", noise(random, 1200)));
+    for n in 0..8 {
+        client.run(session, &format!("say {n} {}", noise(random, 2400)));
     }
     client.run(session, "run echo hello");
     for _ in 0..3 {
@@ -266,8 +184,11 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     }
     for (seed, outcome) in &outcomes {
         let lost = !outcome.missing.is_empty();
-        let named = outcome.said.contains("lost: ") && outcome.checked == Some(65);
-        if outcome.refused.is_some() || !outcome.invented.is_empty() || (lost && !(row.loses && named)) {
+        let is_named = ["lost: ", "the journal ends before line "].iter().any(|word| outcome.said.contains(word));
+        let named = is_named && outcome.checked == Some(65);
+        // What is known to be open goes on: with its end lost, a task is done again.
+        let invented = !(outcome.invented.is_empty() || lost && row.loses);
+        if outcome.refused.is_some() || invented || (lost && !(row.loses && named)) {
             eprintln!("{} (seed {seed}): {outcome:#?}", row.what);
             wrong.push(format!("{} (seed {seed})", row.what));
         }

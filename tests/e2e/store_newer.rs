@@ -17,7 +17,10 @@ use crate::store_versions::unpack;
 fn made(server: &ModelServer) -> Daemon {
     let mut daemon = Daemon::with(server, setup());
     let session = daemon.session(&mut daemon.client());
-    daemon.client().run(&session, "say hello");
+    // So much is worth a checkpoint at the end.
+    for _ in 0..3 {
+        daemon.client().run(&session, &format!("say {}", "hello ".repeat(100_000)));
+    }
     daemon.terminate().code().expect("an end of its own");
     daemon.restart();
     daemon.client().run(&session, "say more");

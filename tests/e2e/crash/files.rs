@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 pub fn check(root: &Path) {
     let all = below(root);
     let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let passing = |name: &str| (name.starts_with(".nano-") && name.ends_with(".tmp")) || name.starts_with("running-");
-    let left: Vec<_> = all.iter().filter(|path| passing(&name(path))).collect();
+    let for_a_while = |name: &str| name.starts_with(".nano-") || name.starts_with("running-");
+    let left: Vec<_> = all.iter().filter(|path| for_a_while(&name(path))).collect();
     assert!(left.is_empty(), "files are left that were for a while only: {left:?}");
     for path in all.iter().filter(|path| name(path) != "nanod.toml") {
         let content = fs::read(path).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::run::Run;
 use super::scene::Scene;
 use super::story::Story;
 
-/// Pairs of a scene that are tried where not all are.
+/// Pairs of a scene that are tried where neither all are nor `NANO_CRASH_SAMPLE` says how many.
 const SAMPLE: u64 = 5;
 
 /// What one run has met.
@@ -127,10 +127,11 @@ pub fn pairs(scene: &'static Scene) {
 }
 
 fn sample(tally: &mut Tally, points: &[String]) {
-    let seed = std::env::var("NANO_CRASH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_270_306);
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let seed = number("NANO_CRASH_SEED").unwrap_or(20_270_306);
     eprintln!("repeat with NANO_CRASH_SEED={seed}"); // Shown when the test fails.
     let mut random = Random::new(seed);
-    for _ in 0..SAMPLE {
+    for _ in 0..number("NANO_CRASH_SAMPLE").unwrap_or(SAMPLE) {
         let first = random.below(points.len() as u64);
         let name = &points[usize::try_from(first).expect("an index")];
         let Some(met) = tally.run(&[first + 1], name) else { continue };

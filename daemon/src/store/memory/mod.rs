@@ -43,7 +43,7 @@ impl Stored {
 impl Memory {
     /// Returns the value at `key`, if there is one.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(head) = self.db.get(key).map_err(|why| failed(&why))? else { return Ok(None) };
+        let Some(head) = self.raw(key)? else { return Ok(None) };
         self.join(key, &head).map(|value| Some(value.into_owned()))
     }
 
@@ -54,8 +54,11 @@ impl Memory {
         to: Bound<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<Stored, StoreError>> + use<> {
         // sled panics on a range that begins behind its end.
-        let entries = self.db.range::<Vec<u8>, _>((from, to));
-        entries.map(|entry| entry.map(|(key, head)| Stored { key, head }).map_err(|why| failed(&why)))
+        Entries(Some(self.db.range::<Vec<u8>, _>((from, to))))
+    }
+
+    fn raw(&self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
+        settled(catch_unwind(AssertUnwindSafe(|| self.db.get(key))))
     }
 
     /// Returns the value of what was found, joined where it was cut.
@@ -70,7 +73,7 @@ impl Memory {
         let count = batch::piece_count(head).ok_or_else(|| damaged(key, "its head is unreadable"))?;
         let mut joined = Vec::new();
         for n in 0..count {
-            let piece = self.db.get(batch::piece_key(key, n)).map_err(|why| failed(&why))?;
+            let piece = self.raw(&batch::piece_key(key, n))?;
             joined.extend_from_slice(&piece.ok_or_else(|| damaged(key, "a piece is missing"))?);
         }
         Ok(Cow::Owned(joined))
@@ -83,7 +86,7 @@ impl Memory {
 
     /// Returns a bare number, as the first layout and the memory itself keep them.
     pub fn number(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
-        let found = self.db.get(key).map_err(|why| failed(&why))?;
+        let found = self.raw(key)?;
         Ok(found.and_then(|bytes| bytes.as_ref().try_into().ok()).map(u64::from_be_bytes))
     }
 
@@ -143,8 +146,39 @@ impl Memory {
     }
 }
 
-/// Tells of a panic as of any other error.
-fn settled(outcome: std::thread::Result<sled::Result<()>>) -> Result<(), StoreError> {
+/// What lies in a range; a panic is its last entry.
+struct Entries(Option<sled::Iter>);
+
+impl Entries {
+    fn take(
+        &mut self,
+        step: fn(&mut sled::Iter) -> Option<sled::Result<(sled::IVec, sled::IVec)>>,
+    ) -> Option<Result<Stored, StoreError>> {
+        let entries = self.0.as_mut()?;
+        let found = catch_unwind(AssertUnwindSafe(|| step(entries).transpose()));
+        if found.is_err() {
+            self.0 = None;
+        }
+        settled(found).map(|found| found.map(|(key, head)| Stored { key, head })).transpose()
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Stored, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take(Iterator::next)
+    }
+}
+
+impl DoubleEndedIterator for Entries {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.take(DoubleEndedIterator::next_back)
+    }
+}
+
+/// Tells of a panic as of any other error: sled panics on some damage that it meets late.
+fn settled<T>(outcome: std::thread::Result<sled::Result<T>>) -> Result<T, StoreError> {
     outcome.unwrap_or_else(|_| Err(sled::Error::ReportableBug("sled panicked".into()))).map_err(|why| failed(&why))
 }
 
