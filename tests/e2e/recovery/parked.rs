@@ -89,7 +89,9 @@ fn a_session_whose_taking_up_is_fatal_is_left_alone() {
     let mut daemon = daemon(&server);
     let mut client = daemon.client();
     let sessions: Vec<String> = (0..12).map(|_| daemon.session(&mut client)).collect();
-    sessions.iter().for_each(|session| drop(client.submit(session, "p")));
+    for session in &sessions {
+        drop(client.submit(session, "p"));
+    }
     server.wait_requests(sessions.len());
     daemon.kill9();
     let fatal = &sessions[4];

@@ -146,14 +146,14 @@ impl Memory {
     }
 }
 
+/// What sled finds at one step through a range.
+type Found = Option<sled::Result<(sled::IVec, sled::IVec)>>;
+
 /// What lies in a range; a panic is its last entry.
 struct Entries(Option<sled::Iter>);
 
 impl Entries {
-    fn take(
-        &mut self,
-        step: fn(&mut sled::Iter) -> Option<sled::Result<(sled::IVec, sled::IVec)>>,
-    ) -> Option<Result<Stored, StoreError>> {
+    fn take(&mut self, step: fn(&mut sled::Iter) -> Found) -> Option<Result<Stored, StoreError>> {
         let entries = self.0.as_mut()?;
         let found = catch_unwind(AssertUnwindSafe(|| step(entries).transpose()));
         if found.is_err() {
