@@ -240,9 +240,10 @@ async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, Of
             Ok(format!("{count} records written to {}", file.display()))
         }
         StoreCommand::Import { file } => {
-            let input: Box<dyn Read> = match file.as_os_str() == "-" {
-                true => Box::new(io::stdin().lock()),
-                false => Box::new(File::open(file).map_err(|source| unusable(file, source))?),
+            let input: Box<dyn Read> = if file.as_os_str() == "-" {
+                Box::new(io::stdin().lock())
+            } else {
+                Box::new(File::open(file).map_err(|source| unusable(file, source))?)
             };
             let count = offline::import(state, BufReader::new(input)).await?;
             Ok(format!("{count} records taken in; the next start of nanod goes on from there"))
