@@ -184,7 +184,9 @@ fn line(server: &ModelServer, whole: &Whole, row: &Row, wrong: &mut Vec<String>)
     }
     for (seed, outcome) in &outcomes {
         let lost = !outcome.missing.is_empty();
-        let is_named = ["lost: ", "the journal ends before line "].iter().any(|word| outcome.said.contains(word));
+        let is_named = ["lost: ", "lost from the checkpoint: ", "the journal ends before line "]
+            .iter()
+            .any(|word| outcome.said.contains(word));
         let named = is_named && outcome.checked == Some(65);
         // What is known to be open goes on: with its end lost, a task is done again.
         let invented = !(outcome.invented.is_empty() || lost && row.loses);

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::followup_kit::{HOUR, act, schedule, wait_for};
 use crate::store_kit::{Seen, look, look_at_events, text};
 
-/// Where the sessions of a fixture work; no test makes it.
-const WORKSPACE: &str = "/tmp/nano-fixture";
+/// Where the sessions of a fixture work.
+pub const WORKSPACE: &str = "/tmp/nano-fixture";
 /// A grace that never ends: a slot that passed between the making and any later test still fires.
 const FOR_EVER: u64 = 100 * 365 * 24 * HOUR;
 

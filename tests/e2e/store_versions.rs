@@ -15,7 +15,7 @@ use nano_tests::{transcript, wait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::store_fixture::{folder, obedient, setup};
+use crate::store_fixture::{WORKSPACE, folder, obedient, setup};
 use crate::store_kit::{Seen, all, come_to_rest, files, look, look_at_events, missing, text};
 
 /// What a fixture holds.
@@ -107,6 +107,8 @@ fn check(schema: &str) {
     let server = obedient(false);
     let mut daemon = unpack(&server, schema);
     let held = held(schema);
+    // Its sessions work there; the marks of what they do are no part of the store.
+    fs::create_dir_all(WORKSPACE).expect("the workspace");
     let before = files(&daemon.state());
     daemon.restart();
     assert_eq!(missing(&held.seen, &everything(&daemon)), [""; 0], "{schema}, at once");
@@ -123,6 +125,7 @@ fn check(schema: &str) {
     check_keys(&mut daemon.client(), &held.asked);
     check_new_work(&daemon, &then);
     check_kept(&before, &daemon.state());
+    fs::remove_dir_all(WORKSPACE).expect("the workspace");
 }
 
 /// Checks that every old file is still somewhere, byte for byte.

@@ -48,15 +48,13 @@ fn agent_info(name: String, Profile { agent, source, hides }: Profile) -> AgentI
 
 impl Serve for AgentList {
     async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Agents, RpcError> {
-        let profiles = &server.deps().profiles;
-        let (names, mut next) = page(profiles.names(), String::clone, &params);
+        let (profiles, mut next) = page(server.deps().profiles.all(), |(name, _)| name.clone(), &params);
         let (mut agents, mut bytes) = (Vec::new(), 0);
-        for name in names {
+        for (name, profile) in profiles {
             if bytes > PAGE_BYTES {
                 next = agents.last().map(|last: &AgentInfo| last.name.clone());
                 break;
             }
-            let Some(profile) = profiles.get(&name) else { continue };
             bytes += profile.bytes();
             agents.push(agent_info(name, profile));
         }

@@ -16,7 +16,7 @@ use tokio::sync::RwLockReadGuard;
 use said::{agent, check, merge, reset, sizes};
 pub use said::{check_tools, no_such_tool};
 
-use super::configured::Live;
+use super::configured::{Configured, Live};
 use super::deps::Deps;
 use super::registry::Registry;
 use crate::config::AgentConfig;
@@ -81,8 +81,19 @@ impl Profiles {
 
     /// Returns the profile of this name.
     pub fn get(&self, name: &str) -> Option<Profile> {
+        self.get_of(&self.live.now(), name)
+    }
+
+    /// Returns every profile, as one config has them.
+    pub fn all(&self) -> Vec<(String, Profile)> {
+        let now = self.live.now();
+        let found = self.names_of(&now).into_iter().filter_map(|name| Some((self.get_of(&now, &name)?, name)));
+        found.map(|(profile, name)| (name, profile)).collect()
+    }
+
+    fn get_of(&self, now: &Configured, name: &str) -> Option<Profile> {
         let stored = self.stored(name).map(|record| agent(&record.said));
-        if let Some(agent) = self.live.now().config.agents.get(name).cloned() {
+        if let Some(agent) = now.config.agents.get(name).cloned() {
             return Some(Profile { agent, source: Source::Config, hides: stored.is_some() });
         }
         let builtin = (name == "default").then(|| (AgentConfig::default(), Source::Builtin));
@@ -92,8 +103,11 @@ impl Profiles {
 
     /// Returns every name, in order.
     pub fn names(&self) -> Vec<String> {
+        self.names_of(&self.live.now())
+    }
+
+    fn names_of(&self, now: &Configured) -> Vec<String> {
         let stored = self.stored.read().unwrap_or_else(PoisonError::into_inner);
-        let now = self.live.now();
         let names = now.config.agents.keys().chain(stored.keys()).cloned().chain(["default".to_owned()]);
         names.collect::<BTreeSet<_>>().into_iter().collect()
     }
