@@ -12,6 +12,8 @@ use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+
 use super::StoreError;
 use super::journal::line::Entry;
 use crate::crash;
@@ -19,6 +21,9 @@ pub use open::open;
 
 /// Where the number of the newest line that was applied lies.
 const APPLIED: &[u8] = b"@/applied";
+
+/// How much room is kept behind the end of sled's file, in bytes; on a disk with little room less.
+const RESERVE: u64 = 8 * 1024 * 1024;
 
 /// An open sled.
 #[derive(Clone)]
@@ -141,8 +146,21 @@ impl Memory {
     /// Makes all of it durable: sled's own flush leaves the disk's cache alone.
     pub fn make_durable(&self) -> Result<(), StoreError> {
         settled(catch_unwind(AssertUnwindSafe(|| self.db.flush().map(|_| ()))))?;
-        let synced = std::fs::File::open(self.path.join("db")).and_then(|file| file.sync_data());
+        let file = std::fs::OpenOptions::new().write(true).open(self.path.join("db"));
+        let synced = file.and_then(|file| file.sync_data().map(|()| self.reserve(&file)));
         synced.map_err(|why| StoreError::Failed(format!("the memory's file: {why}")))
+    }
+
+    /// Takes some room behind the end of the file, so that what is applied on a full disk still has a place: sled does not
+    /// survive a write that fails. A precaution: that it fails is no harm.
+    fn reserve(&self, file: &std::fs::File) {
+        let free = statvfs(&self.path).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        let (length, room) = (file.metadata().map_or(0, |file| file.len()), RESERVE.min(free / 8));
+        if room > 0
+            && let Err(error) = fallocate(file, FallocateFlags::KEEP_SIZE, length, room)
+        {
+            tracing::debug!(%error, "no room is reserved for the memory");
+        }
     }
 }
 
