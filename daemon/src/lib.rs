@@ -202,13 +202,19 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
     // Nobody reads a session before this; and who has no socket did not die of a session.
-    let left = registry.count().await?;
+    let left = tokio::select! {
+        left = registry.count() => Some(left?),
+        () = shutdown.stopping().cancelled() => None,
+    };
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
     tell(Phase::Ready);
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
-    registry.wake(left).await;
+    tokio::select! {
+        () = registry.wake(left.unwrap_or_default()) => {}
+        () = shutdown.stopping().cancelled() => {}
+    }
     shutdown.spawn("scheduler", scheduler.run());
     attend(&deps, changed);
     shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
@@ -226,13 +232,18 @@ async fn end(
     tracing::info!("going down");
     deps.shutdown.ended(ENDING).await;
     deps.shutdown.finish();
-    registry.stopped().await;
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");
     }
-    close(&deps.store).await;
-    deps.failure().map_or(Ok(()), |error| Err(error.into()))
+    let last = async {
+        registry.stopped().await;
+        deps.store.close().await;
+    };
+    if tokio::time::timeout(LAST_WRITES, last).await.is_err() {
+        tracing::warn!("the store was still writing; it goes on with that at the next start");
+    }
+    deps.failure().or_else(|| deps.store.failure()).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// How long the store may tidy up at the end; nothing is lost without that.
@@ -246,12 +257,6 @@ async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog),
     let store = Store::open(&state.join("store"), lock, Box::new(publish)).await?;
     events.start(store.opened().head);
     Ok((store, events))
-}
-
-async fn close(store: &Store) {
-    if tokio::time::timeout(LAST_WRITES, store.close()).await.is_err() {
-        tracing::warn!("the store was still tidying up; it goes on with that at the next start");
-    }
 }
 
 /// Returns what of all files is the daemon's own.

@@ -1,7 +1,8 @@
 //! `nanod`: flags, signals, exit status, and work on a store that no daemon holds.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -234,7 +235,9 @@ async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, Of
             offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
         }
         StoreCommand::Export { file: Some(file) } => {
-            let out = File::create(file).map_err(|source| unusable(file, source))?;
+            // All that people have said to agents is in it.
+            let options = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).clone();
+            let out = options.open(file).map_err(|source| unusable(file, source))?;
             let count = offline::export(state, BufWriter::new(&out)).await?;
             out.sync_all().map_err(|source| unusable(file, source))?;
             Ok(format!("{count} records written to {}", file.display()))

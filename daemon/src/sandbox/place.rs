@@ -158,6 +158,11 @@ impl Place {
             rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty()).ok();
         }
         written.map_err(|source| PathError::Io { path: shown(&self.given), source })?;
+        self.keep()
+    }
+
+    /// Makes its name durable.
+    pub fn keep(&self) -> Result<(), PathError> {
         self.sync().map_err(|why| self.error(why))
     }
 

@@ -36,7 +36,6 @@ pub(super) fn decide(tries: &Tries, step: u64, suspects: bool) -> Start {
         () if tries.under_way && next.times < DEATHS => Start::Alone(next),
         () if tries.under_way => Start::Waits(next),
         () if suspects => Start::Together(Tries { under_way: true, spared: true, ..tries.clone() }),
-        () if next.times >= DEATHS => Start::Waits(Tries { under_way: false, ..next }),
         () => Start::Together(next),
     }
 }
@@ -76,7 +75,8 @@ mod tests {
         };
         check(Tries::default(), 7, false, Start::Together(tries(7, 1, true)));
         check(tries(7, 1, false), 7, false, Start::Together(tries(7, 2, true)));
-        check(tries(7, 2, false), 7, false, Start::Waits(tries(7, 3, false)));
+        // Its task is held by its own count; what else it has to do, it does.
+        check(tries(7, 2, false), 7, false, Start::Together(tries(7, 3, true)));
         // It has got further meanwhile.
         check(tries(7, 2, false), 8, false, Start::Together(tries(8, 1, true)));
         // The daemon died of another one's taking up.

@@ -59,12 +59,15 @@ impl Ground {
         let sources =
             Sources { path: &self.path, room: &self.room, checkpoints: &checkpoints, reader, forgives: false };
         let recalled = sources.recall(&tail, &lost);
-        let recalled = recalled.map_err(|error| StoreError::Failed(format!("{why}; and then: {error}")))?;
-        recalled
-            .compared
-            .missing
-            .iter()
-            .for_each(|missing| tracing::error!(%missing, "the checkpoint has lost records"));
+        let recalled = recalled.map_err(|error| match error {
+            // It is tried again: the journal has all of it.
+            StoreError::NoRoom(why) => StoreError::NoRoom(why),
+            error => StoreError::Failed(format!("{why}; and then: {error}")),
+        })?;
+        if recalled.is_ahead || !(lost.is_empty() && recalled.compared.missing.is_empty()) {
+            // To put that right is a start's work, and so is to tell of it.
+            return Err(StoreError::Failed(format!("{why}; the journal or its checkpoint is damaged too")));
+        }
         *gate = Some(recalled.memory);
         Ok(())
     }

@@ -70,10 +70,15 @@ impl Keeper {
             let mut ending = false;
             while !ending {
                 ending = heard.wait();
-                if let Err(error) = ground.flush(&memory) {
-                    tracing::error!(%error, "the memory cannot be kept");
-                    failure.send_replace(Some(error));
-                    return;
+                match ground.flush(&memory) {
+                    Ok(()) => {}
+                    // The journal has it all.
+                    Err(StoreError::NoRoom(why)) => tracing::warn!(why, "the memory waits for room"),
+                    Err(error) => {
+                        tracing::error!(%error, "the memory cannot be kept");
+                        failure.send_replace(Some(error));
+                        return;
+                    }
                 }
                 ground.keep_short(ending);
                 ground.room.keep_ballast();

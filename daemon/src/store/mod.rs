@@ -227,6 +227,11 @@ impl Store {
         }
     }
 
+    /// Returns why nothing is taken any more, if that is so by now.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.failure.borrow().clone()
+    }
+
     /// Returns what was found at opening.
     pub fn opened(&self) -> Opened {
         self.opened

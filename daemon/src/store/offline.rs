@@ -172,6 +172,10 @@ pub async fn export(state: &Path, mut out: impl Write) -> Result<u64, OfflineErr
     }
     let parts = look(&path)?;
     let mut missing = Vec::new();
+    if parts.reader.last() == 0 && has_files(&memory::folder(&path)) {
+        let why = "the journal and its checkpoints are gone, only the memory is there; nanod store repair first";
+        return Err(OfflineError::Damaged(why.into()));
+    }
     let written = parts.with_truth(|truth| {
         let all = Span::all();
         let records = truth.records(&all).filter_map(|record| record.map_err(|lost| missing.push(lost)).ok());
@@ -189,7 +193,7 @@ pub async fn export(state: &Path, mut out: impl Write) -> Result<u64, OfflineErr
 pub async fn import(state: &Path, input: impl BufRead) -> Result<u64, OfflineError> {
     let _held = open::lock(state).await?;
     let path = state.join("store");
-    if upgrade::is_due(&path) || ["journal", "checkpoint"].iter().any(|part| has_files(&path.join(part))) {
+    if upgrade::is_due(&path) || ["journal", "checkpoint", "memory"].iter().any(|part| has_files(&path.join(part))) {
         let why = format!("{} holds a store already; only an empty one takes an import", path.display());
         return Err(OfflineError::Refused(why));
     }

@@ -56,8 +56,10 @@ fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
         file.read_to_string(&mut pid).map_err(failed)?;
         return Err(StoreError::Held { path: state.to_owned(), pid: pid.trim().to_owned() });
     }
-    file.set_len(0).map_err(failed)?;
-    writeln!(file, "{}", rustix::process::getpid().as_raw_pid()).map_err(failed)?;
+    // The lock holds without it: on a full disk the next one cannot be told who has it.
+    if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", rustix::process::getpid().as_raw_pid())) {
+        tracing::warn!(%error, "the process id cannot be noted in the lock");
+    }
     Ok(StateLock { _file: file })
 }
 

@@ -31,7 +31,7 @@ impl Store {
     /// Has `work` look at the memory. Nothing is applied meanwhile: to take the gate twice is to wait for oneself.
     fn look<T>(&self, work: impl FnOnce(&Memory) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let gate = self.memory.read().unwrap_or_else(PoisonError::into_inner);
-        let memory = gate.as_ref().ok_or_else(|| StoreError::Failed("its memory is gone".into()))?;
+        let memory = gate.as_ref().ok_or_else(|| StoreError::NoRoom("the store's memory found no room".into()))?;
         // sled panics on some damage; the next start finds it.
         let found = catch_unwind(AssertUnwindSafe(|| work(memory)));
         found.unwrap_or_else(|_| Err(StoreError::Damaged("sled panicked while it was read".into())))

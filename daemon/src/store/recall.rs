@@ -11,7 +11,7 @@ use super::room::Room;
 use super::tail::Tail;
 use super::truth::Truth;
 use super::verify::{Believe, Compared, verify};
-use super::{StoreError, aside};
+use super::{Key, StoreError, aside};
 
 /// Stands for the newest line in a memory that knows more than the journal.
 const AHEAD: u64 = u64::MAX / 2;
@@ -48,6 +48,21 @@ pub struct Recalled {
     pub was_empty: bool,
 }
 
+impl Recalled {
+    /// Returns the newest event that only the memory may know.
+    pub fn newest_event(&self) -> Result<u64, StoreError> {
+        if !self.is_ahead {
+            return Ok(0);
+        }
+        let prefix = Key::all(b'e').0;
+        let inside =
+            (std::ops::Bound::Included(prefix.clone()), std::ops::Bound::Excluded([&prefix[..], &[0xff]].concat()));
+        let last = self.memory.range(inside.0, inside.1).next_back().transpose()?;
+        let number = last.and_then(|last| last.key().get(2..)?.try_into().ok()).map(u64::from_be_bytes);
+        Ok(number.unwrap_or(0))
+    }
+}
+
 /// What the journal behind the newest checkpoint comes to, and what of it is lost.
 pub fn tail(checkpoints: &Checkpoints, reader: &Reader) -> (Tail, u64, Vec<Damage>) {
     let (mut tail, mut head, mut lost) = (Tail::default(), checkpoints.newest().head, Vec::new());
@@ -77,6 +92,10 @@ impl Sources<'_> {
             // sled panics on some damage only when it is read.
             Ok(memory) => match catch_unwind(AssertUnwindSafe(|| self.fill(memory, tail, lost, no_base))) {
                 Ok(Ok(recalled)) => return Ok(recalled),
+                // That is no fault of its own: nothing is moved, and it serves once there is room.
+                Ok(Err(error)) if is_full(&error.to_string()) => {
+                    return Err(StoreError::NoRoom(self.room.told("is full")));
+                }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "sled found it damaged and panicked".into(),
             },
@@ -137,6 +156,7 @@ impl Sources<'_> {
     }
 }
 
-fn is_full(why: &str) -> bool {
+/// Tells whether an error speaks of a full disk, or of a quota that is used up.
+pub fn is_full(why: &str) -> bool {
     ["No space left", "StorageFull", "os error 28", "os error 122"].iter().any(|sign| why.contains(sign))
 }

@@ -21,7 +21,7 @@ use super::journal::line::Entry;
 use super::journal::{self, Found, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
-use super::recall::{Recalled, Sources, tail};
+use super::recall::{Recalled, Sources, is_full, tail};
 use super::record::Draft;
 use super::report::Report;
 use super::room::Room;
@@ -59,8 +59,13 @@ pub struct Up {
     pub report: Report,
 }
 
+/// Tells of what went wrong at the start; a full disk is not the store's fault, and may be another's soon.
 fn failed(path: &Path, why: &impl ToString) -> StoreError {
-    StoreError::Open { path: path.to_owned(), why: why.to_string() }
+    let why = why.to_string();
+    if is_full(&why) {
+        return StoreError::NoRoom(format!("the disk of {} is full: {why}", path.display()));
+    }
+    StoreError::Open { path: path.to_owned(), why }
 }
 
 fn of_checkpoint(path: &Path, error: &CheckpointError) -> StoreError {
@@ -81,6 +86,8 @@ impl Up {
     /// Brings the store in `path` up; whose state directory the caller holds.
     pub fn bring(path: &Path, mode: Mode) -> Result<Self, StoreError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| failed(path, &why))?;
+        // The first commit must be found again after a power cut, and so must the way to it.
+        path.parent().map_or(Ok(()), aside::sync).map_err(|why| failed(path, &why))?;
         let lock = lock(path)?;
         let room = Room::new(path);
         if room.free() < room.sizes.watermark / 2 {
@@ -100,19 +107,24 @@ impl Up {
         let recalled = sources.recall(&tail, &lost)?;
         drop(tail);
         report.lost = lost;
-        let head = head.max(newest_event(&recalled)?) + jump(&recalled, &report, is_short, journal.last());
+        let jump = jump(&recalled, &report, is_short, journal.last());
+        let head = head.max(recalled.newest_event()?) + jump;
         let line = journal.last();
         let numbers = Numbers { line, synced: line, head };
         let epoch = number(&recalled.memory, "epoch")?;
         let memory = recalled.memory.clone();
         let mut up = Self { path: path.into(), room, journal, checkpoints, memory, numbers, epoch, lock, report };
         up.settle(recalled)?;
+        if jump > 0 {
+            // What was cut is cut: the next start would not know of it.
+            up.append(Vec::new())?;
+        }
         Ok(up)
     }
 
     /// Makes durable what only the memory knew, and sees to it that the checkpoint is whole again.
     fn settle(&mut self, recalled: Recalled) -> Result<(), StoreError> {
-        let Recalled { compared, anew, is_alone, was_empty, .. } = recalled;
+        let Recalled { compared, anew, is_alone, is_ahead, was_empty, .. } = recalled;
         // After an upgrade or an import there is no memory yet, and nothing is wrong with that.
         let is_new = was_empty && self.numbers.line == upgrade::LINE;
         self.report.put_right = if anew.is_some() || is_new { 0 } else { compared.put_right };
@@ -129,15 +141,19 @@ impl Up {
                 tracing::warn!(%error, "no new checkpoint was made");
             }
         }
-        self.memory.apply(&[], Some(self.numbers.line))
+        self.memory.apply(&[], Some(self.numbers.line))?;
+        // From here on it follows again: commits to come must not be judged by what it knows on disk.
+        if is_ahead { self.memory.make_durable() } else { Ok(()) }
     }
 
     fn write(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
-        for group in groups(entries) {
-            let line = self.numbers.next(self.numbers.head, group);
-            self.journal.append(&[line]).map_err(|why| failed(&self.path, &why))?;
-            self.numbers.synced = self.numbers.line;
-        }
+        groups(entries).into_iter().try_for_each(|group| self.append(group))
+    }
+
+    fn append(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        let line = self.numbers.next(self.numbers.head, entries);
+        self.journal.append(&[line]).map_err(|why| failed(&self.path, &why))?;
+        self.numbers.synced = self.numbers.line;
         Ok(())
     }
 
@@ -259,19 +275,6 @@ fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<Parts, St
     let is_short = journal.last() < through && through > upgrade::LINE;
     journal.number_on_from(through);
     Ok(Parts { journal, checkpoints, is_short })
-}
-
-/// Returns the newest event that only the memory may know.
-fn newest_event(recalled: &Recalled) -> Result<u64, StoreError> {
-    if !recalled.is_ahead {
-        return Ok(0);
-    }
-    let prefix = Key::all(b'e').0;
-    let inside =
-        (std::ops::Bound::Included(prefix.clone()), std::ops::Bound::Excluded([&prefix[..], &[0xff]].concat()));
-    let last = recalled.memory.range(inside.0, inside.1).next_back().transpose()?;
-    let number = last.and_then(|last| last.key().get(2..)?.try_into().ok()).map(u64::from_be_bytes);
-    Ok(number.unwrap_or(0))
 }
 
 /// Returns how far the numbers jump: events may have been told whose lines are gone.

@@ -3,6 +3,8 @@
 //! A part of the keys that the journal has not touched is compared by count and sum alone, which costs one walk over the
 //! memory; any other is laid beside the truth record by record.
 
+use serde_json::value::RawValue;
+
 use super::StoreError;
 use super::checkpoint::{Missing, sum_of};
 use super::journal::line::Entry;
@@ -96,9 +98,10 @@ fn compare(
     let mut changes = Changes { memory, entries: Vec::new(), bytes: 0 };
     for difference in Merge::new(left, known) {
         let Difference { key, left, right } = difference?;
+        let right = right.filter(|value| is_one_line(value));
         let adopts = match believe {
             Believe::Truth => false,
-            Believe::Both => right.is_some(),
+            Believe::Both => left.is_none() && right.is_some(),
             // What the memory holds and cannot read it does not know better.
             Believe::Memory => right.is_some() || (left.is_some() && memory.get(&key).is_ok()),
         };
@@ -110,6 +113,12 @@ fn compare(
         }
     }
     changes.finish()
+}
+
+/// Tells whether a value is what is ever stored: JSON without a line break.
+fn is_one_line(value: &[u8]) -> bool {
+    let raw = serde_json::from_slice::<&RawValue>(value);
+    raw.is_ok_and(|raw| raw.get().len() == value.len()) && !value.contains(&b'\n')
 }
 
 fn entry(key: Vec<u8>, value: Option<Vec<u8>>) -> Entry {

@@ -15,6 +15,7 @@ use super::ground::Ground;
 use super::journal::AppendError;
 use super::journal::line::Line;
 use super::keeper::Keeper;
+use super::memory::Memory;
 use super::{Answer, Commit, Gate, Publish, Receipt, Request, StoreError};
 use crate::clock::Clock;
 use crate::crash;
@@ -78,7 +79,6 @@ impl Writer {
             let (closing, last) = (group.closing, group.last);
             if let Err(error) = self.record(group.commits) {
                 tracing::error!(%error, "the store failed; nothing more is accepted");
-                self.failure.send_replace(Some(error));
                 // After a failed sync a second one may lie: this thread ends, and with it the daemon.
                 break (closing, true);
             }
@@ -141,7 +141,9 @@ impl Writer {
             self.record_group(commits)?;
             commits = rest;
         }
-        self.owed.extend(commits);
+        if !commits.is_empty() {
+            self.owed.extend(refuse(commits, &self.ground.room.told("takes nothing")));
+        }
         Ok(())
     }
 
@@ -159,11 +161,11 @@ impl Writer {
                 self.wait_for_room(commits, &error.to_string());
                 return Ok(());
             }
-            Err(error @ AppendError::Sync(_)) => return Err(fail(commits, StoreError::Failed(error.to_string()))),
+            Err(error @ AppendError::Sync(_)) => return Err(self.fail(commits, StoreError::Failed(error.to_string()))),
         }
         let events: Vec<Arc<Event>> = receipts.iter().flatten().cloned().collect();
         if let Err(error) = self.show(&lines, &events) {
-            return Err(fail(commits, error));
+            return Err(self.fail(commits, error));
         }
         commits.into_iter().zip(receipts).for_each(|(one, receipt)| one.answer(Ok(receipt)));
         Ok(())
@@ -178,22 +180,43 @@ impl Writer {
 
     /// Lets the memory see lines that are durable, and publishes their events: who asked must find what it was told.
     fn show(&self, lines: &[Line], events: &[Arc<Event>]) -> Result<(), StoreError> {
-        let mut gate = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        let through = lines.last().map(|line| line.number);
-        let entries = lines.iter().flat_map(|line| &line.entries);
-        let applied = match gate.as_ref() {
-            Some(memory) => memory.apply(entries, through),
-            None => Err(StoreError::Failed("the memory is gone".into())),
+        let gate = loop {
+            let mut gate = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+            match self.apply(lines, &mut gate) {
+                Ok(()) => break gate,
+                Err(StoreError::NoRoom(_)) => {}
+                Err(error) => return Err(error),
+            }
+            drop(gate);
+            std::thread::park_timeout(PAUSE);
         };
-        if let Err(error) = applied {
-            self.ground.revive(&mut gate, &error)?;
-        }
         crash::point("store.publish.before");
         let told = catch_unwind(AssertUnwindSafe(|| (self.publish)(events)));
         crash::point("store.publish.after");
         drop(gate);
         self.keeper.applied();
         told.map_err(|_| StoreError::Failed("publishing panicked".into()))
+    }
+}
+
+impl Writer {
+    fn apply(&self, lines: &[Line], gate: &mut Option<Memory>) -> Result<(), StoreError> {
+        let through = lines.last().map(|line| line.number);
+        let applied = match gate.as_ref() {
+            Some(memory) => memory.apply(lines.iter().flat_map(|line| &line.entries), through),
+            None => Err(StoreError::NoRoom("the memory found no room".into())),
+        };
+        // Brought up anew, it has these lines with all others.
+        applied.or_else(|error| self.ground.revive(gate, &error))
+    }
+
+    /// Tells everybody that this is the end, and only then those who wait: who goes by their word must find it.
+    fn fail(&self, commits: Vec<Waiting>, error: StoreError) -> StoreError {
+        self.failure.send_replace(Some(error.clone()));
+        for one in commits {
+            one.answer(Err(error.clone()));
+        }
+        error
     }
 }
 
@@ -213,11 +236,4 @@ fn refuse(commits: Vec<Waiting>, why: &str) -> Vec<Waiting> {
         one.answer(Err(StoreError::NoRoom(why.to_owned())));
     }
     owed
-}
-
-fn fail(commits: Vec<Waiting>, error: StoreError) -> StoreError {
-    for one in commits {
-        one.answer(Err(error.clone()));
-    }
-    error
 }

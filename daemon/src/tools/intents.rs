@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::place::Place;
 use crate::sandbox::workspace::Workspace;
@@ -22,16 +23,21 @@ pub struct Intents {
     store: Store,
     key: Key,
     record: CallRecord,
+    stop: CancellationToken,
 }
 
 impl Intents {
-    /// Makes it for the call with this record.
-    pub fn new(store: Store, key: Key, record: CallRecord) -> Self {
-        Self { store, key, record }
+    /// Makes it for the call with this record, until `stop` fires.
+    pub fn new(store: Store, key: Key, record: CallRecord, stop: CancellationToken) -> Self {
+        Self { store, key, record, stop }
     }
 
     /// Returns once the intent is durable; for a thread that may block.
     pub fn record(&self, intent: Intent) -> Result<(), String> {
+        // A call that was given up may come to this late: its place is another call's by then.
+        if self.stop.is_cancelled() {
+            return Err("nothing was changed: the call was stopped".into());
+        }
         let record = CallRecord { intent: Some(intent), ..self.record.clone() };
         let commit = self.store.commit(Commit::owed(vec![Change::put(self.key.clone(), &record)]));
         let written = tokio::runtime::Handle::current().block_on(commit);
@@ -119,6 +125,8 @@ pub fn look(workspace: &Workspace, intent: &Intent, from_ms: u64, until_ms: u64)
     }
     let now = place.open().map_err(|why| why.to_string());
     match now.and_then(|mut file| compare(&mut file, intent).map_err(|why| why.to_string())) {
+        // The daemon died before it did this itself, and what is told as done must not go with the power.
+        Ok(Looked::Done) => place.keep().map_or_else(|why| Looked::Else(why.to_string()), |()| Looked::Done),
         Ok(looked) => looked,
         Err(why) => Looked::Else(why),
     }

@@ -24,6 +24,8 @@ use crate::store::{Change, Commit, Key, StoreError};
 const AT_ONCE: usize = 8;
 /// So long the next ones wait for one, whose workspace may lie on a disk that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a disk that takes nothing is waited for.
+const ROOM: Duration = Duration::from_secs(3);
 /// What says that the last daemon did not die.
 const STOPPED: &str = "stopped";
 
@@ -64,7 +66,12 @@ impl Registry {
             }
         }
         if !changes.is_empty() {
-            store.commit(Commit::owed(changes)).await?;
+            // On a full disk it waits for room, and people want to be told that: it is recorded as soon as there is some.
+            if let Ok(counted) = tokio::time::timeout(ROOM, store.commit(Commit::owed(changes))).await {
+                counted?;
+            } else {
+                tracing::warn!("the disk takes nothing: the start goes on before it is on record");
+            }
         }
         Ok(left)
     }
