@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -75,6 +76,8 @@ fn main() -> ExitCode {
     if let Some(status) = helper::run_if_asked(std::env::args_os().nth(1).as_deref()) {
         return ExitCode::from(status);
     }
+    // It reloads, once there is something to reload; before that it must not end the start.
+    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()));
     let arguments = Arguments::parse();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
@@ -235,11 +238,7 @@ async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, Of
             offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
         }
         StoreCommand::Export { file: Some(file) } => {
-            // All that people have said to agents is in it.
-            let options = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).clone();
-            let out = options.open(file).map_err(|source| unusable(file, source))?;
-            let count = offline::export(state, BufWriter::new(&out)).await?;
-            out.sync_all().map_err(|source| unusable(file, source))?;
+            let count = export(state, file).await?;
             Ok(format!("{count} records written to {}", file.display()))
         }
         StoreCommand::Import { file } => {
@@ -253,6 +252,24 @@ async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, Of
         }
         StoreCommand::Repair => offline::repair(state).await,
     }
+}
+
+/// Exports into a file: beside it first, so that what is there stays until all of the export is.
+async fn export(state: &Path, file: &Path) -> Result<u64, OfflineError> {
+    let is_special = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
+    let beside = if is_special { file.to_owned() } else { PathBuf::from(format!("{}.new", file.display())) };
+    // All that people have said to agents is in it.
+    let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+    let out = made.map_err(|source| unusable(&beside, source))?;
+    let exported = offline::export(state, BufWriter::new(&out)).await;
+    if is_special {
+        return exported;
+    }
+    let whole = !matches!(exported, Err(OfflineError::Refused(_) | OfflineError::Io { .. } | OfflineError::Store(_)));
+    let kept = if whole { out.sync_all().and_then(|()| std::fs::rename(&beside, file)) } else { Ok(()) };
+    drop(std::fs::remove_file(&beside));
+    kept.map_err(|source| unusable(file, source))?;
+    exported
 }
 
 fn unusable(file: &Path, source: io::Error) -> OfflineError {

@@ -28,14 +28,15 @@ fn counted(tries: &Tries, step: u64) -> Tries {
 }
 
 /// Decides what a start after a death does about a session that stands at `step`; `suspects`: there are some of whose
-/// taking up the daemon may have died, so it is not counted against the others.
-pub(super) fn decide(tries: &Tries, step: u64, suspects: bool) -> Start {
+/// taking up the daemon may have died, so it is not counted against the others; `works`: it has a task that can be held.
+pub(super) fn decide(tries: &Tries, step: u64, suspects: bool, works: bool) -> Start {
     let next = counted(tries, step);
     match () {
         // It is counted when its turn comes, or it would be blamed for one before it.
         () if tries.under_way && next.times < DEATHS => Start::Alone(next),
         () if tries.under_way => Start::Waits(next),
         () if suspects => Start::Together(Tries { under_way: true, spared: true, ..tries.clone() }),
+        () if works && next.times >= DEATHS => Start::Waits(Tries { under_way: false, ..next }),
         () => Start::Together(next),
     }
 }
@@ -71,12 +72,14 @@ mod tests {
     #[test]
     fn deaths_are_counted_against_whom_they_may_be_of() {
         let check = |before: Tries, step: u64, suspects: bool, expected: Start| {
-            assert_eq!(decide(&before, step, suspects), expected, "{before:?} at {step}, suspects: {suspects}");
+            let found = decide(&before, step, suspects, true);
+            assert_eq!(found, expected, "{before:?} at {step}, suspects: {suspects}");
         };
         check(Tries::default(), 7, false, Start::Together(tries(7, 1, true)));
         check(tries(7, 1, false), 7, false, Start::Together(tries(7, 2, true)));
-        // Its task is held by its own count; what else it has to do, it does.
-        check(tries(7, 2, false), 7, false, Start::Together(tries(7, 3, true)));
+        check(tries(7, 2, false), 7, false, Start::Waits(tries(7, 3, false)));
+        // Without a task it only hears or tidies, and nobody would see it wait.
+        assert_eq!(decide(&tries(7, 2, false), 7, false, false), Start::Together(tries(7, 3, true)));
         // It has got further meanwhile.
         check(tries(7, 2, false), 8, false, Start::Together(tries(8, 1, true)));
         // The daemon died of another one's taking up.

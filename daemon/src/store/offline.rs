@@ -62,6 +62,7 @@ fn look(path: &Path) -> Result<Parts, StoreError> {
     let (tail, head, lost) = tail(&checkpoints, &reader);
     let mut wrong: Vec<String> = lost.iter().map(|lost| format!("lost: {lost}")).collect();
     wrong.extend(checkpoints.unreadable().iter().map(|name| format!("checkpoint/{name} cannot be read")));
+    wrong.extend(checkpoints.rotten().iter().map(|name| format!("checkpoint/{name} is not as it was written")));
     wrong.extend(found.bad_headers.iter().map(|name| format!("the header of journal/{name} cannot be read")));
     wrong.extend(found.cut.map(|cut| format!("{} bytes behind the end of the journal, line {}", cut.bytes, cut.from)));
     Ok(Parts { checkpoints, reader, tail, head, wrong })
@@ -174,7 +175,7 @@ pub async fn export(state: &Path, mut out: impl Write) -> Result<u64, OfflineErr
     let mut missing = Vec::new();
     if parts.reader.last() == 0 && has_files(&memory::folder(&path)) {
         let why = "the journal and its checkpoints are gone, only the memory is there; nanod store repair first";
-        return Err(OfflineError::Damaged(why.into()));
+        return Err(unusable(&path, &why).into());
     }
     let written = parts.with_truth(|truth| {
         let all = Span::all();

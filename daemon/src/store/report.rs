@@ -2,9 +2,14 @@
 
 use std::fmt;
 
+use nano_protocol::event::EventType;
+use serde_json::json;
+
 use super::checkpoint::Missing;
 use super::journal::Cut;
 use super::journal::reader::Damage;
+use super::record::Draft;
+use super::{Change, Commit, Key, SCHEMA};
 
 /// What was wrong with a store.
 #[derive(Debug, Default)]
@@ -37,6 +42,17 @@ impl Report {
                 && self.missing.is_empty()
                 && self.damaged.is_empty()
                 && self.set_aside.is_empty())
+    }
+
+    /// Returns what every opening writes, the one of this epoch with it.
+    pub fn opening(&self, epoch: u64) -> Commit {
+        let mut changes = vec![Change::put(Key::meta("schema"), &SCHEMA), Change::put(Key::meta("epoch"), &epoch)];
+        if self.is_damage() {
+            tracing::warn!(report = %self, "the store was not as it was left");
+            let data = json!({"message": format!("the store was not as it was left: {self}")});
+            changes.push(Change::Event(Draft { session: None, task: None, kind: EventType::Warning, data }));
+        }
+        Commit::owed(changes)
     }
 }
 

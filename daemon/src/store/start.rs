@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use nano_protocol::event::EventType;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -22,13 +21,12 @@ use super::journal::{self, Found, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
 use super::recall::{Recalled, Sources, is_full, tail};
-use super::record::Draft;
 use super::report::Report;
 use super::room::Room;
 use super::upgrade::{self, First};
 use super::verify::groups;
 use super::writer::{Waiting, Writer};
-use super::{Change, Commit, Key, Opened, Publish, SCHEMA, Store, StoreError, aside};
+use super::{Key, Opened, Publish, SCHEMA, Store, StoreError, aside};
 
 /// How far event numbers jump where the last of those that were given out may be lost.
 const JUMP: u64 = 1 << 20;
@@ -135,9 +133,11 @@ impl Up {
             self.report.set_aside.push(old);
         }
         self.write(compared.adopted)?;
-        if is_alone || !(self.report.missing.is_empty() && self.report.lost.is_empty()) {
+        // Two generations share what has not changed: a file that is not whole is made again while the memory knows it.
+        let rotten = self.checkpoints.rotten();
+        if is_alone || !(self.report.missing.is_empty() && self.report.lost.is_empty() && rotten.is_empty()) {
             // Without room for it the next start tries again: all that was lost is named, and nothing more is by waiting.
-            if let Err(error) = self.rebuild() {
+            if let Err(error) = self.rebuild(&rotten) {
                 tracing::warn!(%error, "no new checkpoint was made");
             }
         }
@@ -158,10 +158,8 @@ impl Up {
     }
 
     /// Makes a checkpoint of the memory, which was compared with all there is; files that are damaged are set aside.
-    fn rebuild(&mut self) -> Result<(), StoreError> {
-        let lost = |first: &Vec<u8>| self.report.missing.iter().any(|missing| missing.first == *first);
-        let chunks = self.checkpoints.newest().chunks.iter().filter(|chunk| lost(&chunk.first));
-        let names: Vec<String> = chunks.map(|chunk| format!("checkpoint/{}", chunk.file)).collect();
+    fn rebuild(&mut self, rotten: &[String]) -> Result<(), StoreError> {
+        let names: Vec<String> = rotten.iter().map(|file| format!("checkpoint/{file}")).collect();
         for name in names.iter().filter(|name| self.path.join(name).exists()) {
             let kept = aside::put(&self.path, name).map_err(|why| failed(&self.path, &why))?;
             self.report.set_aside.push(kept.display().to_string());
@@ -183,7 +181,7 @@ impl Up {
     /// Writes what every opening writes, and lets the store be used. Where there is no room for that yet, it waits.
     pub fn serve(self, publish: Publish) -> Result<Store, StoreError> {
         let Self { path, room, journal, checkpoints, memory, numbers, epoch, lock, report } = self;
-        let opening = opening(epoch + 1, &report);
+        let opening = report.opening(epoch + 1);
         let ground = Arc::new(Ground::new(&path, room, journal, checkpoints, lock));
         let memory = Arc::new(RwLock::new(Some(memory)));
         let (failing, failure) = watch::channel(None);
@@ -287,14 +285,4 @@ fn jump(recalled: &Recalled, report: &Report, is_short: bool, last: u64) -> u64 
 fn number(memory: &Memory, name: &str) -> Result<u64, StoreError> {
     let value = memory.get(&Key::meta(name).0)?;
     Ok(value.and_then(|value| serde_json::from_slice(&value).ok()).unwrap_or(0))
-}
-
-fn opening(epoch: u64, report: &Report) -> Commit {
-    let mut changes = vec![Change::put(Key::meta("schema"), &SCHEMA), Change::put(Key::meta("epoch"), &epoch)];
-    if report.is_damage() {
-        tracing::warn!(%report, "the store was not as it was left");
-        let data = json!({"message": format!("the store was not as it was left: {report}")});
-        changes.push(Change::Event(Draft { session: None, task: None, kind: EventType::Warning, data }));
-    }
-    Commit::owed(changes)
 }

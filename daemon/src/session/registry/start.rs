@@ -84,7 +84,8 @@ impl Registry {
         suspects: bool,
         changes: &mut Vec<Change>,
     ) -> Result<Start, StoreError> {
-        let start = tries::decide(tries, step(&self.deps, id)?.number, suspects);
+        let works = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
+        let start = tries::decide(tries, step(&self.deps, id)?.number, suspects, works);
         match &start {
             Start::Together(tries) => changes.push(tries::put(id, tries)),
             Start::Alone(_) => {}

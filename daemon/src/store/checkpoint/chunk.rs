@@ -71,6 +71,11 @@ pub fn read(folder: &dyn Folder, chunk: &Chunk) -> io::Result<Vec<Record>> {
     if chunk.is_of(&records) { Ok(records) } else { Err(ErrorKind::InvalidData.into()) }
 }
 
+/// Tells whether the file of a chunk is byte for byte as it was written.
+pub fn is_whole(folder: &dyn Folder, chunk: &Chunk) -> bool {
+    file::read(folder, &chunk.file).is_ok_and(|bytes| file::sha256(&bytes) == chunk.sha256)
+}
+
 fn pack(records: &[Record]) -> io::Result<Vec<u8>> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     let mut text = Vec::new();

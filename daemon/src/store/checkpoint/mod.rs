@@ -109,6 +109,12 @@ impl Checkpoints {
         &self.unreadable
     }
 
+    /// Returns the files of the newest generation that are not as they were written.
+    pub fn rotten(&self) -> Vec<String> {
+        let chunks = self.newest.chunks.iter().filter(|chunk| !chunk::is_whole(&*self.folder, chunk));
+        chunks.map(|chunk| chunk.file.clone()).collect()
+    }
+
     /// Returns the line of the journal behind which every line is still needed.
     pub fn through(&self) -> u64 {
         self.older.as_ref().map_or(0, |older| older.through)
