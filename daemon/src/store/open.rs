@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 use super::start::{Mode, Up};
-use super::{Publish, Store, StoreError};
+use super::{Publish, Store, StoreError, recall};
 
 /// The state directory, held against other daemons while this lives.
 pub struct StateLock {
@@ -39,7 +39,7 @@ fn is_dead(pid: &str) -> bool {
 }
 
 fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
-    let failed = |why: std::io::Error| StoreError::Open { path: state.to_owned(), why: why.to_string() };
+    let failed = |why: std::io::Error| recall::failed(state, &why);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
     let path = state.join("lock");
     let mut file = OpenOptions::new()

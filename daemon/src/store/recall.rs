@@ -86,7 +86,7 @@ pub fn lines(reader: &Reader) -> impl FnMut(u64, &mut dyn FnMut(Line)) {
 impl Sources<'_> {
     /// Opens the memory and makes it say what the truth says. One that fails on the way is begun anew, once.
     pub fn recall(&self, tail: &Tail, lost: &[Damage]) -> Result<Recalled, StoreError> {
-        let failed = |why: String| StoreError::Open { path: self.path.to_owned(), why };
+        let failed = |why: String| failed(self.path, &why);
         let no_base = self.checkpoints.newest().generation == 0 && lost.first().is_some_and(|lost| lost.first == 1);
         let why = match self.open()? {
             // sled panics on some damage only when it is read.
@@ -108,7 +108,11 @@ impl Sources<'_> {
         let old = aside::put(self.path, "memory").map_err(|why| failed(why.to_string()))?;
         let memory = self.open()?.map_err(failed)?;
         let anew = Some((why, old.display().to_string()));
-        Ok(Recalled { anew, ..self.fill(memory, tail, lost, false)? })
+        let recalled = self.fill(memory, tail, lost, false).map_err(|error| match error {
+            error if is_full(&error.to_string()) => StoreError::NoRoom(self.room.told("is full")),
+            error => error,
+        });
+        Ok(Recalled { anew, ..recalled? })
     }
 
     /// Opens sled; a full disk is no fault of its own.
@@ -156,7 +160,16 @@ impl Sources<'_> {
     }
 }
 
+/// Tells of what went wrong at the start; a full disk is not the store's fault, and may be another's soon.
+pub fn failed(path: &Path, why: &impl ToString) -> StoreError {
+    let why = why.to_string();
+    if is_full(&why) {
+        return StoreError::NoRoom(format!("the disk of {} is full: {why}", path.display()));
+    }
+    StoreError::Open { path: path.to_owned(), why }
+}
+
 /// Tells whether an error speaks of a full disk, or of a quota that is used up.
-pub fn is_full(why: &str) -> bool {
+fn is_full(why: &str) -> bool {
     ["No space left", "StorageFull", "os error 28", "os error 122"].iter().any(|sign| why.contains(sign))
 }

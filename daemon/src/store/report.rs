@@ -11,6 +11,15 @@ use super::journal::reader::Damage;
 use super::record::Draft;
 use super::{Change, Commit, Key, SCHEMA};
 
+/// A journal that ends before its checkpoint does: its end is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct Short {
+    /// Its last line.
+    pub last: u64,
+    /// The last line that the checkpoint has.
+    pub through: u64,
+}
+
 /// What was wrong with a store.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -18,6 +27,10 @@ pub struct Report {
     pub put_right: u64,
     /// How many records only the memory knew: the journal has them now.
     pub adopted: u64,
+    /// How many records the memory did not have, where it knew lines that the journal had lost: they count as removed.
+    pub removed: u64,
+    /// Where the journal ends before its checkpoint does.
+    pub short: Option<Short>,
     /// Why the memory was begun anew, where it did not open.
     pub began_anew: Option<String>,
     /// Lines of the journal that are lost.
@@ -35,9 +48,10 @@ pub struct Report {
 impl Report {
     /// Tells whether something was wrong.
     pub fn is_damage(&self) -> bool {
-        self.put_right + self.adopted > 0
+        self.put_right + self.adopted + self.removed > 0
             || self.began_anew.is_some()
             || self.cut.is_some()
+            || self.short.is_some()
             || !(self.lost.is_empty()
                 && self.missing.is_empty()
                 && self.damaged.is_empty()
@@ -48,7 +62,6 @@ impl Report {
     pub fn opening(&self, epoch: u64) -> Commit {
         let mut changes = vec![Change::put(Key::meta("schema"), &SCHEMA), Change::put(Key::meta("epoch"), &epoch)];
         if self.is_damage() {
-            tracing::warn!(report = %self, "the store was not as it was left");
             let data = json!({"message": format!("the store was not as it was left: {self}")});
             changes.push(Change::Event(Draft { session: None, task: None, kind: EventType::Warning, data }));
         }
@@ -63,6 +76,12 @@ impl fmt::Display for Report {
         told.extend((self.put_right > 0).then(|| format!("{} records of the memory were put right", self.put_right)));
         let adopted = || format!("{} records that the journal had lost were taken from the memory", self.adopted);
         told.extend((self.adopted > 0).then(adopted));
+        let removed =
+            || format!("{} records that the memory no longer had count as removed by lost lines", self.removed);
+        told.extend((self.removed > 0).then(removed));
+        told.extend(self.short.map(|Short { last, through }| {
+            format!("the journal ends at line {last}, before the checkpoint, which has line {through}: its end is lost")
+        }));
         told.extend(self.lost.iter().map(|lost| format!("lost: {lost}")));
         told.extend(self.missing.iter().map(|missing| format!("lost from the checkpoint: {missing}")));
         told.extend(self.damaged.iter().map(|key| format!("unreadable before the upgrade: {key}")));

@@ -20,8 +20,8 @@ use super::journal::line::Entry;
 use super::journal::{self, Found, Journal, OpenError};
 use super::keeper::Keeper;
 use super::memory::Memory;
-use super::recall::{Recalled, Sources, is_full, tail};
-use super::report::Report;
+use super::recall::{Recalled, Sources, failed, tail};
+use super::report::{Report, Short};
 use super::room::Room;
 use super::upgrade::{self, First};
 use super::verify::groups;
@@ -57,15 +57,6 @@ pub struct Up {
     pub report: Report,
 }
 
-/// Tells of what went wrong at the start; a full disk is not the store's fault, and may be another's soon.
-fn failed(path: &Path, why: &impl ToString) -> StoreError {
-    let why = why.to_string();
-    if is_full(&why) {
-        return StoreError::NoRoom(format!("the disk of {} is full: {why}", path.display()));
-    }
-    StoreError::Open { path: path.to_owned(), why }
-}
-
 fn of_checkpoint(path: &Path, error: &CheckpointError) -> StoreError {
     match error {
         CheckpointError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
@@ -87,17 +78,20 @@ impl Up {
         // The first commit must be found again after a power cut, and so must the way to it.
         path.parent().map_or(Ok(()), aside::sync).map_err(|why| failed(path, &why))?;
         let lock = lock(path)?;
+        let is_due = upgrade::is_due(path);
+        if !is_due {
+            refuse_newer(path)?;
+        }
         let room = Room::new(path);
         if room.free() < room.sizes.watermark / 2 {
             room.release();
         }
         let mut report = Report::default();
-        if upgrade::is_due(path) {
+        if is_due {
             upgrade(path, &mut report)?;
         }
-        refuse_newer(path)?;
         upgrade::finish(path).map_err(|why| failed(path, &why))?;
-        let Parts { journal, checkpoints, is_short } = open_parts(path, &room, &mut report)?;
+        let Parts { journal, checkpoints, short } = open_parts(path, &room, &mut report)?;
         let (tail, head, lost) = tail(&checkpoints, &journal.reader());
         let reader = journal.reader();
         let forgives = mode == Mode::Repair;
@@ -105,7 +99,9 @@ impl Up {
         let recalled = sources.recall(&tail, &lost)?;
         drop(tail);
         report.lost = lost;
-        let jump = jump(&recalled, &report, is_short, journal.last());
+        // After an upgrade or an import there is no line yet, unless the memory says so.
+        report.short = short.filter(|short| short.through > upgrade::LINE || recalled.is_ahead);
+        let jump = jump(&recalled, &report, journal.last());
         let head = head.max(recalled.newest_event()?) + jump;
         let line = journal.last();
         let numbers = Numbers { line, synced: line, head };
@@ -126,11 +122,15 @@ impl Up {
         // After an upgrade or an import there is no memory yet, and nothing is wrong with that.
         let is_new = was_empty && self.numbers.line == upgrade::LINE;
         self.report.put_right = if anew.is_some() || is_new { 0 } else { compared.put_right };
-        self.report.adopted = compared.adopted.len() as u64;
+        self.report.removed = compared.adopted.iter().filter(|entry| matches!(entry, Entry::Delete(_))).count() as u64;
+        self.report.adopted = compared.adopted.len() as u64 - self.report.removed;
         self.report.missing = compared.missing;
         if let Some((why, old)) = anew {
             self.report.began_anew = Some(why);
             self.report.set_aside.push(old);
+        }
+        if self.report.is_damage() {
+            tracing::warn!(report = %self.report, "the store was not as it was left");
         }
         self.write(compared.adopted)?;
         // Two generations share what has not changed: a file that is not whole is made again while the memory knows it.
@@ -239,11 +239,14 @@ pub(super) fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError
     built.map(drop).map_err(|error| of_checkpoint(path, &error))
 }
 
-/// Looks at all there is, changing nothing, for a newer version's mark.
+/// Looks at all there is, making and changing nothing, for a newer version's mark.
 fn refuse_newer(path: &Path) -> Result<(), StoreError> {
-    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
-    let found = journal::inspect(part(path, "journal")?);
-    let (reader, _) = found.map_err(|error| of_journal(path, &error))?;
+    let there = |name| path.join(name).is_dir().then(|| part(path, name)).transpose();
+    let checkpoints = there("checkpoint")?.map(Checkpoints::read).transpose();
+    let found = there("journal")?.map(journal::inspect).transpose();
+    let checkpoints = checkpoints.map_err(|error| of_checkpoint(path, &error))?;
+    let found = found.map_err(|error| of_journal(path, &error))?;
+    let (Some(checkpoints), Some((reader, _))) = (checkpoints, found) else { return Ok(()) };
     let (tail, ..) = tail(&checkpoints, &reader);
     let schema = tail.says(&Key::meta("schema").0).flatten();
     let found = schema.and_then(|schema| serde_json::from_slice(schema).ok()).unwrap_or(0);
@@ -256,8 +259,7 @@ fn refuse_newer(path: &Path) -> Result<(), StoreError> {
 struct Parts {
     journal: Journal,
     checkpoints: Checkpoints,
-    /// Whether the journal ends before the checkpoint does: it is gone, with what came after.
-    is_short: bool,
+    short: Option<Short>,
 }
 
 fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<Parts, StoreError> {
@@ -270,15 +272,15 @@ fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<Parts, St
     let (mut journal, Found { cut, .. }) = opened.map_err(|error| of_journal(path, &error))?;
     report.cut = cut;
     let through = checkpoints.newest().through;
-    let is_short = journal.last() < through && through > upgrade::LINE;
+    let short = (journal.last() < through).then_some(Short { last: journal.last(), through });
     journal.number_on_from(through);
-    Ok(Parts { journal, checkpoints, is_short })
+    Ok(Parts { journal, checkpoints, short })
 }
 
 /// Returns how far the numbers jump: events may have been told whose lines are gone.
-fn jump(recalled: &Recalled, report: &Report, is_short: bool, last: u64) -> u64 {
+fn jump(recalled: &Recalled, report: &Report, last: u64) -> u64 {
     let at_end = report.lost.iter().any(|lost| lost.last >= last);
-    let lost = recalled.is_ahead || report.cut.is_some() || at_end || is_short;
+    let lost = recalled.is_ahead || report.cut.is_some() || at_end || report.short.is_some();
     if lost { JUMP } else { 0 }
 }
 

@@ -8,7 +8,9 @@ use std::io;
 use std::path::Path;
 
 use super::memory::{self, Memory};
+use super::recall;
 use super::tail::Record;
+use super::verify::is_one_line;
 use super::{Key, StoreError, aside};
 use crate::crash;
 
@@ -43,7 +45,7 @@ pub fn is_due(path: &Path) -> bool {
 
 /// Reads the first layout in `path` from a copy; what an upgrade that was cut off has made is removed.
 pub fn read(path: &Path) -> Result<First, StoreError> {
-    let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+    let failed = |why: String| recall::failed(path, &why);
     let copy = path.join(COPY);
     begin_anew(path).map_err(|why| failed(why.to_string()))?;
     copy_files(path, &copy).map_err(|why| failed(format!("it cannot be copied for the upgrade: {why}")))?;
@@ -69,15 +71,11 @@ fn records(memory: &Memory) -> Result<(Vec<Record>, Vec<Vec<u8>>), StoreError> {
     for record in memory.records(Vec::new(), None) {
         match record? {
             (key, _) if counted.contains(&key) => {}
-            (key, Some(value)) if is_json(&value) => records.push((key, value)),
+            (key, Some(value)) if is_one_line(&value) => records.push((key, value)),
             (key, _) => damaged.push(key),
         }
     }
     Ok((records, damaged))
-}
-
-fn is_json(value: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(value).is_ok()
 }
 
 /// Removes what an upgrade made that did not come to its end; what somebody else made is not touched.

@@ -116,7 +116,7 @@ fn compare(
 }
 
 /// Tells whether a value is what is ever stored: JSON without a line break.
-fn is_one_line(value: &[u8]) -> bool {
+pub fn is_one_line(value: &[u8]) -> bool {
     let raw = serde_json::from_slice::<&RawValue>(value);
     raw.is_ok_and(|raw| raw.get().len() == value.len()) && !value.contains(&b'\n')
 }

@@ -93,3 +93,35 @@ async fn a_full_disk_at_the_start_still_reads() {
     disk.free();
     store.commit(Commit::asked(vec![Change::put(key("b"), &text(1))])).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_memory_that_cannot_catch_up_for_want_of_room_is_not_set_aside() {
+    let Some(disk) = Tiny::mount() else { return };
+    let old = tempfile::tempdir().unwrap();
+    let memory = disk.path().join("store/memory");
+    let (store, _, held) = open(disk.path()).await;
+    commit(&store, vec![Change::put(key("first"), &text(10))]).await;
+    store.close().await;
+    drop((store, held));
+    copy(&memory, &old.path().join("memory"));
+    let (store, _, held) = open(disk.path()).await;
+    for n in 0..30 {
+        commit(&store, vec![Change::put(key(&format!("{n:02}")), &text(40_000))]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    std::fs::remove_dir_all(&memory).unwrap();
+    copy(&old.path().join("memory"), &memory);
+    std::fs::remove_file(disk.path().join("store/ballast")).ok();
+    disk.fill();
+    let held = lock(disk.path()).await.unwrap();
+    for _ in 0..2 {
+        let opened = Store::open(&disk.path().join("store"), &held, Box::new(|_| {})).await;
+        assert!(matches!(opened, Err(StoreError::NoRoom(_))), "{:?}", opened.err());
+        assert!(!disk.path().join("store/set-aside/memory").exists());
+    }
+    drop(held);
+    disk.free();
+    let (store, _, _held) = open(disk.path()).await;
+    assert_eq!(store.scan::<Data>(&Key::all(b's'), None, 1000).unwrap().len(), 31);
+}

@@ -66,3 +66,15 @@ async fn a_store_that_is_held_is_left_alone() {
     let refused = offline::check(folder.path()).await.unwrap_err();
     assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
 }
+
+#[tokio::test]
+async fn an_import_beside_a_memory_is_refused() {
+    let (from, to) = (filled().await, filled().await);
+    let mut dump = Vec::new();
+    offline::export(from.path(), &mut dump).await.unwrap();
+    for part in ["journal", "checkpoint"] {
+        std::fs::remove_dir_all(to.path().join("store").join(part)).unwrap();
+    }
+    let refused = offline::import(to.path(), dump.as_slice()).await.unwrap_err();
+    assert!(refused.to_string().contains("holds a store already"), "{refused}");
+}
