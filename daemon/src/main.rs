@@ -67,6 +67,12 @@ enum StoreCommand {
     Repair,
 }
 
+/// Reads the command line. A SIGHUP reloads, once there is something to reload; before that it must not end the start.
+fn arguments() -> Arguments {
+    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()));
+    Arguments::parse()
+}
+
 /// A configuration that cannot be used (sysexits.h).
 const EX_CONFIG: u8 = 78;
 /// A store that cannot be used (sysexits.h).
@@ -76,9 +82,7 @@ fn main() -> ExitCode {
     if let Some(status) = helper::run_if_asked(std::env::args_os().nth(1).as_deref()) {
         return ExitCode::from(status);
     }
-    // It reloads, once there is something to reload; before that it must not end the start.
-    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()));
-    let arguments = Arguments::parse();
+    let arguments = arguments();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
         // Not the configuration: a store must be within reach whatever that says.

@@ -51,7 +51,9 @@ impl Ground {
 
     /// Brings a memory that failed up again, from the truth.
     pub fn revive(&self, gate: &mut Option<Memory>, why: &StoreError) -> Result<(), StoreError> {
-        tracing::error!(%why, "the memory failed; it is opened again");
+        if gate.is_some() {
+            tracing::error!(%why, "the memory failed; it is opened again");
+        }
         drop(gate.take());
         self.room.release();
         let (checkpoints, reader) = (self.checkpoints(), self.journal().reader());

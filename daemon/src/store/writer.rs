@@ -22,6 +22,8 @@ use crate::crash;
 
 /// The most commits that become durable together; more only makes the first wait longer.
 const GROUP: usize = 256;
+/// How often the memory is opened again that finds no room where there is some.
+const TRIES: u32 = 20;
 /// How long what is owed waits for room before it is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -180,14 +182,16 @@ impl Writer {
 
     /// Lets the memory see lines that are durable, and publishes their events: who asked must find what it was told.
     fn show(&self, lines: &[Line], events: &[Arc<Event>]) -> Result<(), StoreError> {
+        let mut tries = 0;
         let gate = loop {
             let mut gate = self.memory.write().unwrap_or_else(PoisonError::into_inner);
             match self.apply(lines, &mut gate) {
                 Ok(()) => break gate,
-                Err(StoreError::NoRoom(_)) => {}
-                Err(error) => return Err(error),
+                Err(StoreError::NoRoom(_)) if tries < TRIES || self.ground.room.shortage().is_some() => {}
+                Err(error) => return Err(StoreError::Failed(error.to_string())),
             }
             drop(gate);
+            tries += 1;
             std::thread::park_timeout(PAUSE);
         };
         crash::point("store.publish.before");
