@@ -98,10 +98,12 @@ async fn what_is_committed_beside_a_damaged_line_outlives_a_memory_that_was_not_
     store.close().await;
     drop((store, held));
     break_line(&path, "broken");
-    let (store, _, held) = open(folder.path()).await;
-    assert!(warnings(&store).concat().contains("lost: lines"), "{:?}", warnings(&store));
+    let held = lock(folder.path()).await.unwrap();
+    let up = start::Up::bring(&path, start::Mode::Serve).unwrap();
     // The memory as the disk has it now: what comes is never flushed.
     copy(&path.join("memory"), &old);
+    let store = up.serve(Box::new(|_| {})).unwrap();
+    assert!(warnings(&store).concat().contains("lost: lines"), "{:?}", warnings(&store));
     commit(&store, vec![Change::put(key("new"), &text(20)), Change::Delete(key("first"))]).await;
     store.close().await;
     drop((store, held));
