@@ -1,7 +1,6 @@
 //! Debian's cron as the caller: its lines as the README has them, in a place of its own, so that nothing of the
 //! machine is touched. Cron wakes once a minute, and no clock can be moved for it alone: this takes up to a minute.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use nano_protocol::followup::Followup;
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{programs, wait};
+use nano_tests::{programs, skip, wait};
 use serde_json::json;
 
 /// Hides the machine's tables, then becomes cron; `$1` is the folder that holds ours.
@@ -63,9 +62,7 @@ fn missing() -> Option<&'static str> {
 #[test]
 fn debian_cron_calls_nanoctl() {
     if let Some(why) = missing() {
-        // Past the capture of tests that pass.
-        writeln!(std::io::stderr(), "######## SKIPPED: a real cron: {why} ########").expect("a stderr");
-        return;
+        return skip::say(&format!("a real cron: {why}"));
     }
     let server = ModelServer::answering(|_, _| Some(Turn::text("done")));
     let daemon = Daemon::start(&server);

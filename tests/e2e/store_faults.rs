@@ -14,7 +14,7 @@ use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::ModelServer;
-use nano_tests::transcript;
+use nano_tests::{skip, transcript};
 use serde_json::{Value, json};
 
 use crate::store_fixture::{obedient, setup};
@@ -172,7 +172,7 @@ fn may_trace() -> bool {
     let args = ["-D", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO", "true"];
     let traced = Command::new("strace").args(args).output().is_ok_and(|output| output.status.success());
     if !traced {
-        eprintln!("SKIPPED: strace is missing, or may not trace here");
+        skip::say("calls of the store that fail: strace is missing, or may not trace here; Debian: apt install strace");
     }
     traced
 }

@@ -11,7 +11,7 @@ use nano_protocol::task::{Task, TaskState, Tasks};
 use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::ModelServer;
-use nano_tests::{transcript, wait};
+use nano_tests::{skip, transcript, wait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn followup(client: &mut Client, name: &str) -> Followup {
 /// Checks that keys are still known, where their owner is the one who asks.
 fn check_keys(client: &mut Client, asked: &[Asked]) {
     if !rustix::process::getuid().is_root() {
-        return eprintln!("SKIPPED: the keys of the fixture belong to root, who does not run this test");
+        return skip::say("the keys of the fixture belong to root, who does not run this test");
     }
     for one in asked {
         let answer: Value = client.get(&one.method, &one.params);

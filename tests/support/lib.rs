@@ -13,5 +13,6 @@ pub mod processes;
 pub mod programs;
 pub mod random;
 pub mod sandboxes;
+pub mod skip;
 pub mod transcript;
 pub mod wait;
