@@ -13,6 +13,9 @@ use super::story::Story;
 /// Pairs of a scene that are tried where neither all are nor `NANO_CRASH_SAMPLE` says how many.
 const SAMPLE: u64 = 5;
 
+/// Of so many runs, one may miss a death of its plan.
+const MET_OF: usize = 10;
+
 /// What one run has met.
 struct Met {
     /// The points of its first daemon, and of its second.
@@ -41,13 +44,14 @@ struct Tally {
     scene: &'static Scene,
     begun: Instant,
     runs: usize,
-    unmet: usize,
+    /// Those in which not every death of the plan came to be.
+    unmet: Vec<String>,
     failed: Vec<String>,
 }
 
 impl Tally {
     fn new(scene: &'static Scene) -> Self {
-        Self { scene, begun: Instant::now(), runs: 0, unmet: 0, failed: Vec::new() }
+        Self { scene, begun: Instant::now(), runs: 0, unmet: Vec::new(), failed: Vec::new() }
     }
 
     fn run(&mut self, plan: &[u64], name: &str) -> Option<Met> {
@@ -55,7 +59,9 @@ impl Tally {
         let plan_text = plan.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
         let repeat = format!("NANO_CRASH_SCENARIO={} NANO_CRASH_POINTS={plan_text}", self.scene.name);
         if let Ok(met) = catch_unwind(AssertUnwindSafe(|| once(self.scene, plan))) {
-            self.unmet += usize::from(met.kills < plan.len());
+            if met.kills < plan.len() {
+                self.unmet.push(format!("{repeat} ({name})"));
+            }
             return Some(met);
         }
         eprintln!("^^^ {repeat} ({name})\n");
@@ -66,14 +72,20 @@ impl Tally {
     fn end(self, points: usize) {
         let Self { scene, begun, runs, unmet, failed } = self;
         let time = begun.elapsed().as_secs_f64();
-        eprintln!("{}: {points} points, {runs} runs in {time:.1} s, {unmet} of them without the death", scene.name);
+        eprintln!(
+            "{}: {points} points, {runs} runs in {time:.1} s, {} of them without a death",
+            scene.name,
+            unmet.len()
+        );
         assert!(
             failed.is_empty(),
             "{} runs failed; repeat one with its variables:\n{}",
             failed.len(),
             failed.join("\n")
         );
-        assert!(runs == 1 || unmet < runs, "no daemon died: the points are not met");
+        // Threads take turns as they like, so the last points of one run may be missing in another.
+        let most = (runs / MET_OF).max(1);
+        assert!(unmet.len() <= most, "more than {most} runs met not every point of their plan:\n{}", unmet.join("\n"));
     }
 }
 
