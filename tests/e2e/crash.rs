@@ -40,8 +40,10 @@ scenes! {
     cancel: super::scenes::CANCEL;
     queued: super::scenes::QUEUED;
     followup: super::scenes::FOLLOWUP;
+    later: super::scenes::LATER;
     delegate: super::scenes::DELEGATE;
     closed: super::scenes::CLOSED;
+    deleted: super::scenes::DELETED;
     shutdown: super::scenes::SHUTDOWN;
     rolled: super::scenes::ROLLED;
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nano_protocol::event::{Event, EventType};
+use nano_protocol::id::SessionId;
 use nano_protocol::message::{Message, Role};
 use nano_tests::{programs, transcript};
 use serde_json::Value;
@@ -92,9 +93,11 @@ fn ends(story: &Story) {
 fn events(run: &Run, story: &Story) {
     let numbers: Vec<u64> = story.history.iter().filter_map(|event| event.seq).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "numbers do not rise: {numbers:?}");
+    let gone = |session: &SessionId| run.gone.contains(&session.0);
+    let is_there = |event: &Event| !event.session.as_ref().is_some_and(gone);
     let told = run.told.lock().expect("events").clone();
-    let told: Vec<&Event> = told.iter().filter(|event| event.seq.is_some()).collect();
-    let first: Vec<&Event> = story.history.iter().take(told.len()).collect();
+    let told: Vec<&Event> = told.iter().filter(|event| event.seq.is_some() && is_there(event)).collect();
+    let first: Vec<&Event> = story.history.iter().filter(|event| event.seq.is_some()).take(told.len()).collect();
     let differs = told.iter().zip(&first).find(|(told, kept)| told != kept);
     assert!(differs.is_none() && told.len() == first.len(), "told of an event that is not kept so: {differs:#?}");
     let mut added: BTreeMap<u64, &str> = BTreeMap::new();

@@ -35,6 +35,8 @@ pub struct Run {
     pub session: String,
     /// What was asked with a key and answered.
     pub asked: Vec<(String, Value, Value)>,
+    /// Sessions that were deleted.
+    pub gone: Vec<String>,
     /// How often the daemon has ended before the end.
     pub deaths: usize,
     /// How many of these were at a point of the plan.
@@ -71,6 +73,7 @@ impl Run {
             server,
             session: String::new(),
             asked: Vec::new(),
+            gone: Vec::new(),
             deaths: 0,
             kills: 0,
             told: Arc::default(),
@@ -150,6 +153,13 @@ impl Run {
     pub fn asked_for(&self, method: &str) -> Value {
         let asked = self.asked.iter().find(|(asked, ..)| asked == method);
         asked.expect("an answered request").2.clone()
+    }
+
+    /// Notes that the scene's session was deleted: nothing that was answered of it needs to be there.
+    pub fn is_gone(&mut self) {
+        let of_it = |value: &Value| [&value["id"], &value["session"]].iter().any(|id| **id == self.session.as_str());
+        self.asked.retain(|(_, params, answer)| !of_it(params) && !of_it(answer));
+        self.gone.push(self.session.clone());
     }
 
     /// Returns every session.

@@ -1,5 +1,7 @@
 //! The scenes of the sweep, and what they share.
 
+mod deleted;
+mod later;
 mod life;
 mod orders;
 mod tools;
@@ -8,6 +10,8 @@ use nano_protocol::task::TaskState;
 use nano_tests::model_server::{Call, Turn};
 use serde_json::{Value, json};
 
+pub use deleted::DELETED;
+pub use later::LATER;
 pub use life::{CLOSED, DELEGATE, FOLLOWUP, PLAIN, QUEUED, ROLLED, SHUTDOWN};
 pub use orders::{CANCEL, INTERRUPT, NOTES};
 pub use tools::{COMMANDS, READS, WRITES};
