@@ -71,14 +71,15 @@ pub fn look(client: &mut Client) -> Seen {
     seen.into_iter().map(|(name, value)| (name, brief(value))).collect()
 }
 
-/// Adds the messages of a session and the steering that waits in it.
+/// Adds the steering that waits in a session, and its messages.
 fn look_inside(client: &mut Client, session: &str, seen: &mut Seen) {
-    for message in all(client, "session.messages", "messages", &json!({"session": session, "limit": 1000})) {
-        seen.insert(format!("message {session} {}", message["seq"]), message);
-    }
+    // First what waits: it may become a message in between, and must not be missed by both.
     let waiting = all(client, "session.queue", "waiting", &json!({ "session": session }));
     for waiting in waiting.iter().filter(|one| one["kind"] == "steering") {
         seen.insert(format!("steering {session} {}", text(&waiting["id"])), waiting.clone());
+    }
+    for message in all(client, "session.messages", "messages", &json!({"session": session, "limit": 1000})) {
+        seen.insert(format!("message {session} {}", message["seq"]), message);
     }
 }
 
