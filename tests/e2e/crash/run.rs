@@ -245,7 +245,7 @@ impl Run {
     fn connect(&mut self) -> Option<()> {
         self.client = Some(Client::connect(&self.daemon.socket()).ok()?);
         let mut eye = Client::connect(&self.daemon.socket()).ok()?;
-        let last = self.told.lock().expect("events").last().and_then(|event| event.seq).unwrap_or(0);
+        let last = self.told.lock().expect("events").iter().rev().find_map(|event| event.seq).unwrap_or(0);
         eye.try_call("events.subscribe", &json!({"since_seq": last}))?.expect("a subscription");
         let told = self.told.clone();
         self.observer = Some(std::thread::spawn(move || {
