@@ -100,10 +100,10 @@ fn tools(booters: &[Arc<dyn Booter>]) -> Result<Vec<Arc<dyn Tool>>, String> {
     let mut all = tools::registry::core();
     for booter in booters {
         for tool in booter.tools() {
-            let (name, source) = (tool.spec().name, tool.spec().source);
+            let (name, source) = (&tool.spec().name, &tool.spec().source);
             // Another kind's may have the same name: a session has one kind of computer.
-            let own = |one: &Arc<dyn Tool>| one.spec().source == source || !one.spec().source.starts_with("booter:");
-            if all.iter().any(|one| one.spec().name == name && own(one)) {
+            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
+            if all.iter().any(|one| one.spec().name == *name && own(one)) {
                 return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
             }
             all.push(tool);

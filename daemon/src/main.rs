@@ -79,7 +79,7 @@ const EX_CONFIG: u8 = 78;
 const EX_DATAERR: u8 = 65;
 
 fn main() -> ExitCode {
-    if let Some(status) = helper::run_if_asked(std::env::args_os().nth(1).as_deref()) {
+    if let Some(status) = helper::run_if_asked(std::env::args_os().skip(1)) {
         return ExitCode::from(status);
     }
     let arguments = arguments();

@@ -263,6 +263,7 @@ fn everything_ends_when_the_control_channel_closes() {
         text: format!("setsid sleep {mark} & echo up; trap '' TERM; sleep {mark}; sleep {mark}"),
         cwd: "/".into(),
         env: support::environment(),
+        plan: None,
     };
     writeln!(&ours, "{}", serde_json::to_string(&job).unwrap()).unwrap();
     let mut output = BufReader::new(helper.stdout.take().unwrap());

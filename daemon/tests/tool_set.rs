@@ -33,7 +33,14 @@ struct Fake(ToolSpec);
 impl Fake {
     fn tool(name: &'static str, source: &'static str) -> Arc<dyn Tool> {
         let input_schema = Object::new();
-        Arc::new(Self(ToolSpec { name, description: "", input_schema, source, requires: &[], read_only: false }))
+        Arc::new(Self(ToolSpec {
+            name: name.into(),
+            description: "".into(),
+            input_schema,
+            source: source.into(),
+            requires: &[],
+            read_only: false,
+        }))
     }
 }
 

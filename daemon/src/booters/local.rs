@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
 use crate::crash;
+use crate::sandbox::confine::Plan;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
 use crate::sandbox::process::Process;
@@ -122,7 +123,7 @@ impl LocalSandbox {
         let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
         let (language, text) = (command.language, command.text.clone());
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
-        Ok(Job { program, language, text, cwd, env: self.env.clone() })
+        Ok(Job { program, language, text, cwd, env: self.env.clone(), plan: Some(Plan::default()) })
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {

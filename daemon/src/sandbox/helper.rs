@@ -4,13 +4,15 @@
 //! nanod ── keeper ── helper ── shell ── …
 //! ```
 //!
+//! The shell is started by one more step, which gives up what a command must not have: see [`super::confine`].
+//!
 //! Both are subreapers: every orphan below becomes their child, also one that opened a session of its own. The helper's
 //! standard input is the control channel: one [`Job`] comes in, [`News`] go out. When the channel closes, on
 //! purpose or because the daemon died, the helper ends everything below it: TERM, [`GRACE`], KILL until nobody is left.
 //! The keeper does the same if the command kills the helper. Both live until nobody is left. There is no runtime here
 //! and nothing of the daemon's environment but the mark by which [`super::leftovers`] finds what even the keeper left.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,6 +31,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::Language;
+use super::confine::{self, Plan};
 use super::descendants::{descendants, signal_all};
 
 /// The hidden argument that makes `nanod` a keeper, which starts the helper.
@@ -55,6 +58,8 @@ pub struct Job {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+    /// What it must not do; a program of the daemon's own has no such plan.
+    pub plan: Option<Plan>,
 }
 
 /// What a helper tells.
@@ -70,11 +75,13 @@ pub enum News {
     Signalled(i32),
 }
 
-/// Serves as keeper or helper if `argument`, the first of the program, asks for that, and returns the exit status.
-pub fn run_if_asked(argument: Option<&OsStr>) -> Option<u8> {
-    let life = match argument?.to_str()? {
+/// Serves as keeper, helper or last step if the first of the program's arguments asks for that, and returns the exit
+/// status.
+pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
+    let life = match arguments.next()?.to_str()? {
         ARGUMENT => keep,
         INNER => serve,
+        confine::ARGUMENT => return Some(confine::enter(&mut arguments)),
         _ => return None,
     };
     Some(u8::from(prepare().and_then(|()| life()).is_err()))
@@ -153,7 +160,10 @@ fn start(job: &Job) -> io::Result<Child> {
         return Err(io::Error::other(format!("the folder {} does not exist", job.cwd.display())));
     }
     let (text, _passed) = argument(job)?;
-    let mut command = Command::new(&job.program);
+    let mut command = match &job.plan {
+        Some(plan) => confine::command(plan, &job.program)?,
+        None => Command::new(&job.program),
+    };
     if job.language == Language::Python {
         // Unbuffered: what was printed before a time limit is not lost.
         command.arg("-u");

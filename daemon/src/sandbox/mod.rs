@@ -1,9 +1,11 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
+pub mod confine;
 pub mod descendants;
 pub mod helper;
 pub mod lease;
 pub mod leftovers;
+pub mod limits;
 pub mod output;
 pub mod place;
 pub mod private;

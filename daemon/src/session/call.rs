@@ -114,7 +114,7 @@ async fn run(
     arguments: nano_protocol::Object,
 ) -> Result<ToolOutcome, ToolFault> {
     let cancel = context.cancel.clone();
-    let name = tool.spec().name;
+    let name = tool.spec().name.clone();
     // On a task of its own: a panic ends this call and nothing else.
     let mut running = tokio::spawn(async move {
         crash::point("tool.call.before");
@@ -128,7 +128,7 @@ async fn run(
     };
     tokio::select! {
         ended = &mut running => ended.unwrap_or_else(|why| {
-            tracing::error!(tool = name, %why, "a tool panicked");
+            tracing::error!(tool = %name, %why, "a tool panicked");
             Ok(ToolOutcome::Failed(format!("{name} failed inside the daemon; its log has the details")))
         }),
         () = overdue => {

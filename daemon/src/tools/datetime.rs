@@ -16,10 +16,10 @@ struct Args {
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let spec = ToolSpec {
-        name: "datetime",
-        description: "Tells the date, the time and the day of the week.",
+        name: "datetime".into(),
+        description: "Tells the date, the time and the day of the week.".into(),
         input_schema: schema::schema::<Args>(),
-        source: "core",
+        source: "core".into(),
         requires: &[],
         read_only: true,
     };

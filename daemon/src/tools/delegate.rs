@@ -30,12 +30,12 @@ pub trait Delegator: Send + Sync {
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let spec = ToolSpec {
-        name: "delegate",
+        name: "delegate".into(),
         description: "Has a subagent do a piece of the work in a session of its own, which knows only what you tell \
                       it, works in the same folder and on the same computer with your tools, or some of them, or those of \
-                      a profile that you name, and answers with its last words.",
+                      a profile that you name, and answers with its last words.".into(),
         input_schema: schema::schema::<Order>(),
-        source: "core",
+        source: "core".into(),
         requires: &[],
         read_only: false,
     };

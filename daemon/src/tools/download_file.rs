@@ -31,10 +31,10 @@ struct Args {
 /// Returns the tool, named `source`.
 pub fn tool(source: &'static str) -> impl Tool {
     let spec = ToolSpec {
-        name: "download_file",
-        description: "Copies a file of the sandbox into the workspace on the host, replacing what is there.",
+        name: "download_file".into(),
+        description: "Copies a file of the sandbox into the workspace on the host, replacing what is there.".into(),
         input_schema: schema::schema::<Args>(),
-        source,
+        source: source.into(),
         requires: &[Capability::Filesystem],
         read_only: false,
     };

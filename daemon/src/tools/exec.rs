@@ -65,6 +65,7 @@ impl<A: JsonSchema> ProgramTool<A> {
         requires: &'static [Capability],
     ) -> Self {
         let input_schema = schema::schema::<A>();
+        let (name, description, source) = (name.into(), description.into(), source.into());
         let spec = ToolSpec { name, description, input_schema, source, requires, read_only: false };
         Self { spec, arguments: PhantomData }
     }
@@ -82,7 +83,7 @@ impl<A: DeserializeOwned + JsonSchema + Into<Request> + Send> Tool for ProgramTo
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
         Box::pin(async move {
             match schema::decode::<A>(arguments) {
-                Ok(args) => run(context, self.spec.source, args.into()).await,
+                Ok(args) => run(context, &self.spec.source, args.into()).await,
                 Err(why) => Ok(ToolOutcome::Failed(why)),
             }
         })

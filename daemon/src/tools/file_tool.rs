@@ -32,7 +32,8 @@ impl<A: JsonSchema> FileTool<A> {
 /// Returns what is fixed about a tool for the session's files.
 pub fn spec<A: JsonSchema>(name: &'static str, description: &'static str, read_only: bool) -> ToolSpec {
     let (input_schema, requires) = (schema::schema::<A>(), &[Capability::Filesystem]);
-    ToolSpec { name, description, input_schema, source: LOCAL, requires, read_only }
+    let (name, description, source) = (name.into(), description.into(), LOCAL.into());
+    ToolSpec { name, description, input_schema, source, requires, read_only }
 }
 
 impl<A: DeserializeOwned + JsonSchema + Send + 'static> Tool for FileTool<A> {

@@ -24,10 +24,11 @@ struct Args {
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let spec = ToolSpec {
-        name: "load_skill",
-        description: "Returns a skill: the document that says how something is done here, and the files beside it.",
+        name: "load_skill".into(),
+        description: "Returns a skill: the document that says how something is done here, and the files beside it."
+            .into(),
         input_schema: schema::schema::<Args>(),
-        source: "skill",
+        source: "skill".into(),
         requires: &[],
         read_only: true,
     };

@@ -25,6 +25,7 @@ pub mod upload_file;
 pub mod walk;
 pub mod write_file;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,13 +45,13 @@ use crate::store::Key;
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
     /// `^[a-zA-Z0-9_-]{1,64}$`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it does, for the model.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// The JSON Schema of its arguments: an object.
     pub input_schema: Object,
     /// `core`, `booter:KIND`, `skill` …
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     /// What the sandbox must be able to do; a tool that needs anything is a booter's, and such a tool has the session
     /// booted (as does `load_skill` where the computer is a remote one, whose tools need the files of skills).
     pub requires: &'static [Capability],
@@ -65,6 +66,10 @@ pub trait Tool: Send + Sync {
     /// Returns what becomes of a call of it that dies with the daemon.
     fn class(&self) -> Class {
         Class::usual(self.spec())
+    }
+    /// Returns, in one clause, why it cannot be offered to anybody just now, if so.
+    fn barred(&self) -> Option<String> {
+        None
     }
     /// Does it. What the model should read is an outcome; a fault ends the task.
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Object)

@@ -57,10 +57,10 @@ mod tests {
     fn names_are_valid_and_unique() {
         let mut seen = BTreeSet::new();
         for tool in all() {
-            let name = tool.spec().name;
+            let name = &*tool.spec().name;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             assert!((1..=64).contains(&name.len()) && name.chars().all(plain), "{name}");
-            assert!(seen.insert(name), "{name} twice");
+            assert!(seen.insert(name.to_owned()), "{name} twice");
             let schema = &tool.spec().input_schema;
             assert_eq!(schema.get("type").and_then(|kind| kind.as_str()), Some("object"), "{name}");
             assert_eq!(schema.get("additionalProperties"), Some(&false.into()), "{name}");

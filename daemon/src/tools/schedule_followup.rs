@@ -40,11 +40,12 @@ struct Args {
 /// Returns the tool.
 pub fn tool() -> impl Tool {
     let spec = ToolSpec {
-        name: "schedule_followup",
+        name: "schedule_followup".into(),
         description: "Schedules a message that becomes a task of this session later: once, again and again, or when \
-                      something happens.",
+                      something happens."
+            .into(),
         input_schema: schema::schema::<Args>(),
-        source: "core",
+        source: "core".into(),
         requires: &[],
         read_only: false,
     };

@@ -66,20 +66,20 @@ impl ToolSet {
     /// Decides for every one of `all`.
     pub fn assemble(all: &[Arc<dyn Tool>], machine: Machine<'_>, choice: Choice<'_>) -> Self {
         let mut ordered = all.to_vec();
-        ordered.sort_by_key(|tool| rank(tool.spec()));
+        ordered.sort_by_cached_key(|tool| rank(tool.spec()));
         let mut set = Self { tools: Vec::new(), withheld: Vec::new(), exact: exact(machine) };
-        let own = |name| all.iter().any(|tool| tool.spec().name == name && !is_foreign(tool.spec(), machine));
+        let own = |name: &str| all.iter().any(|tool| tool.spec().name == name && !is_foreign(tool.spec(), machine));
         for tool in ordered {
             let (spec, foreign) = (tool.spec(), is_foreign(tool.spec(), machine));
             let why = match foreign {
                 // Each name is told of once: by this computer's own tool, or by the first of the others.
-                true if own(spec.name) || set.withheld.iter().any(|one| one.name == spec.name) => continue,
-                true => Some(foreign_text(all, spec.name, machine)),
-                false => refusal(spec, machine, choice),
+                true if own(&spec.name) || set.withheld.iter().any(|one| one.name == spec.name) => continue,
+                true => Some(foreign_text(all, &spec.name, machine)),
+                false => refusal(spec, machine, choice).or_else(|| tool.barred()),
             };
             match why {
                 None => set.tools.push(tool),
-                Some(why) => set.withheld.push(Withheld { name: spec.name.into(), why }),
+                Some(why) => set.withheld.push(Withheld { name: spec.name.to_string(), why }),
             }
         }
         set
@@ -105,7 +105,7 @@ impl ToolSet {
     }
 
     fn there_is(&self, name: &str) -> String {
-        let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
+        let names: Vec<_> = self.tools.iter().map(|tool| &*tool.spec().name).collect();
         let alike = |known: &&&str| strsim::jaro_winkler(known, name) > 0.8;
         let near = names
             .iter()
@@ -122,18 +122,18 @@ impl ToolSet {
 /// Returns a tool as it goes over the wire.
 pub fn wire(spec: &ToolSpec) -> Offered {
     Offered {
-        name: spec.name.into(),
-        description: spec.description.into(),
+        name: spec.name.to_string(),
+        description: spec.description.to_string(),
         input_schema: spec.input_schema.clone(),
         output_schema: None,
-        source: spec.source.into(),
+        source: spec.source.to_string(),
         requires: spec.requires.iter().map(|one| one.as_str().into()).collect(),
     }
 }
 
 /// Returns those of `list` that name no registered tool.
 pub fn unknown_names(all: &[Arc<dyn Tool>], list: &[String]) -> Vec<String> {
-    let known = |pattern: &String| all.iter().any(|tool| names(pattern, tool.spec().name));
+    let known = |pattern: &String| all.iter().any(|tool| names(pattern, &tool.spec().name));
     list.iter().filter(|pattern| !known(pattern)).cloned().collect()
 }
 
@@ -146,8 +146,8 @@ fn names(pattern: &str, name: &str) -> bool {
 }
 
 /// First `load_skill`, then the booter's, the mode's (both as documented), configured ones, MCP by server and name.
-fn rank(spec: &ToolSpec) -> (usize, usize, &'static str) {
-    let class = match spec.source {
+fn rank(spec: &ToolSpec) -> (usize, usize, String) {
+    let class = match spec.source.as_ref() {
         "skill" => 0,
         "core" => 2,
         "config" => 3,
@@ -157,10 +157,10 @@ fn rank(spec: &ToolSpec) -> (usize, usize, &'static str) {
     let documented = || CORE.iter().chain(&READONLY).chain(&REST);
     // A remote booter's stand as it brings them.
     if class == 1 && spec.source != LOCAL {
-        return (class, 0, "");
+        return (class, 0, String::new());
     }
     let place = if class == 4 { Some(0) } else { documented().position(|name| *name == spec.name) };
-    (class, place.unwrap_or(usize::MAX), spec.name)
+    (class, place.unwrap_or(usize::MAX), spec.name.to_string())
 }
 
 fn exact(machine: Machine<'_>) -> bool {
@@ -193,22 +193,22 @@ fn refusal(spec: &ToolSpec, machine: Machine<'_>, choice: Choice<'_>) -> Option<
 
 fn unchosen(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
     if let Some(list) = choice.tools {
-        let listed = list.iter().any(|pattern| names(pattern, spec.name));
+        let listed = list.iter().any(|pattern| names(pattern, &spec.name));
         return (!listed).then(|| "not in the agent's tools list".into());
     }
-    let documented = [CORE.as_slice(), &READONLY, &REST].iter().any(|mode| mode.contains(&spec.name));
+    let documented = [CORE.as_slice(), &READONLY, &REST].iter().any(|mode| mode.contains(&&*spec.name));
     let in_mode = match choice.mode {
         ToolMode::All => true,
         // A remote booter brings its whole list; what a person configured is meant to be used.
         _ if spec.source.starts_with("booter:") && spec.source != LOCAL => true,
-        ToolMode::Core => CORE.contains(&spec.name) || !documented,
-        ToolMode::ReadOnly => READONLY.contains(&spec.name) || (!documented && spec.read_only),
+        ToolMode::Core => CORE.contains(&&*spec.name) || !documented,
+        ToolMode::ReadOnly => READONLY.contains(&&*spec.name) || (!documented && spec.read_only),
     };
     (!in_mode).then(|| format!("not in mode {}", choice.mode))
 }
 
 fn disabled(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
-    match spec.name {
+    match &*spec.name {
         name if EXEC.contains(&name) && !choice.enable_exec => Some("enable_exec is off".into()),
         "delegate" => choice.delegate_barred.map(str::to_owned),
         "schedule_followup" if !choice.enable_followup => Some("enable_followup is off".into()),

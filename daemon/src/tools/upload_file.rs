@@ -21,10 +21,10 @@ struct Args {
 /// Returns the tool, named `source`.
 pub fn tool(source: &'static str) -> impl Tool {
     let spec = ToolSpec {
-        name: "upload_file",
-        description: "Copies a file of the workspace on the host into the sandbox.",
+        name: "upload_file".into(),
+        description: "Copies a file of the workspace on the host into the sandbox.".into(),
         input_schema: schema::schema::<Args>(),
-        source,
+        source: source.into(),
         requires: &[Capability::Filesystem],
         read_only: false,
     };

@@ -225,7 +225,7 @@ fn what_is_missing_is_said_without_the_token() {
 #[tokio::test]
 async fn bug_21_a_booter_that_is_not_configured_keeps_its_tools_and_fails_at_boot() {
     let booter = ShipyardBooter::new(ShipyardConfig::default());
-    let names: Vec<_> = booter.tools().iter().map(|tool| tool.spec().name).collect();
+    let names: Vec<_> = booter.tools().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["exec", "python", "upload_file", "download_file"]);
     let error = booter.make(&BootRequest { ..request("k") }).await.unwrap_err().to_string();
     assert!(error.contains("booters.shipyard.endpoint"), "{error}");

@@ -52,7 +52,8 @@ impl<A: JsonSchema> BayTool<A> {
 /// Returns what is fixed about a tool of this booter.
 pub fn spec<A: JsonSchema>(name: &'static str, description: &'static str, read_only: bool) -> ToolSpec {
     let input_schema = schema::schema::<A>();
-    ToolSpec { name, description, input_schema, source: SOURCE, requires: &[], read_only }
+    let (name, description, source) = (name.into(), description.into(), SOURCE.into());
+    ToolSpec { name, description, input_schema, source, requires: &[], read_only }
 }
 
 impl<A: DeserializeOwned + JsonSchema + Send> Tool for BayTool<A> {

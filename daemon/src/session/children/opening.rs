@@ -159,7 +159,7 @@ async fn narrowed(
 /// Tells whether all that an entry of a tools list means is offered.
 fn holds(deps: &Deps, there: &ToolSet, entry: &String) -> bool {
     let (offered, others): (Vec<_>, Vec<_>) =
-        deps.tools.iter().cloned().partition(|tool| there.get(tool.spec().name).is_some());
+        deps.tools.iter().cloned().partition(|tool| there.get(&tool.spec().name).is_some());
     let means = |tools: &[Arc<dyn Tool>]| set::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
     means(&offered) && !means(&others)
 }

@@ -41,7 +41,7 @@ pub fn check_tools(all: &[Arc<dyn Tool>], agent: &AgentConfig) -> Result<(), Str
 /// Returns what is said of a tool that there is not.
 pub fn no_such_tool(all: &[Arc<dyn Tool>], name: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for tool in all.iter().map(|tool| tool.spec().name) {
+    for tool in all.iter().map(|tool| &*tool.spec().name) {
         // Several kinds of computer have one of the same name.
         if !names.contains(&tool) {
             names.push(tool);
