@@ -16,7 +16,7 @@ use super::{Caller, Server};
 use crate::session::actor::Command;
 use crate::session::admission::{self, SteerRequest};
 use crate::session::idempotency::Known;
-use crate::session::{opening, reading, view};
+use crate::session::{children, opening, reading, view};
 
 pub(super) fn invalid(why: impl Into<String>) -> RpcError {
     RpcError::new(ErrorKind::InvalidParams, why)
@@ -51,7 +51,7 @@ impl Serve for SessionList {
 impl Serve for SessionClose {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let session = server.registry.ask(&id, Command::Close).await?;
+        let session = children::close_for_person(&server.registry, &id).await?;
         for id in server.registry.below(&id).iter().chain([&id]) {
             // One that falls due before this is refused by the closed session, and paused by that.
             server.scheduler.pause_all(id).await?;
@@ -63,7 +63,7 @@ impl Serve for SessionClose {
 impl Serve for SessionDelete {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let session = server.registry.ask(&id, Command::Close).await?;
+        let session = children::close_for_person(&server.registry, &id).await?;
         // From below: what is left when the daemon dies can be deleted again from its top.
         let mut all = server.registry.below(&id);
         all.reverse();

@@ -79,7 +79,11 @@ impl Scheduler {
         let Some(old) = record.replaces.clone() else { return };
         let (this, id, session) = (self.clone(), record.followup.id.clone(), record.followup.session.clone());
         self.deps().shutdown.spawn("replace", async move {
-            let ended = this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await;
+            let reached = this.registry.is_within_reach(&session);
+            let ended = match reached {
+                Ok(()) => this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await,
+                Err(error) => Err(error),
+            };
             if let Err(error) = ended {
                 return tracing::warn!(task = %old, %error, "a task to be replaced could not be cancelled");
             }

@@ -28,6 +28,8 @@ use crate::store::record::{ChildRecord, MadeBy, SessionRecord, SteeringRecord, T
 use crate::store::{Change, Key, StoreError};
 use crate::tools::ToolOutcome;
 
+pub use closing::close_for_person;
+
 /// How many sessions may stand in a chain below the first.
 const DEPTH: u32 = 3;
 /// How many children may work for one session at once.
@@ -88,6 +90,9 @@ fn cancel(registry: &Registry, child: &ChildRecord) {
     let (registry, id, task) = (registry.clone(), child.session.clone(), child.task.clone());
     let shutdown = registry.deps().shutdown.clone();
     shutdown.spawn("cancel-child", async move {
+        if registry.is_within_reach(&id).is_err() {
+            return closing::put_away(&registry, &id).await;
+        }
         let (reply, _) = oneshot::channel();
         drop(registry.send(&id, Command::Cancel(task, reply)).await);
     });

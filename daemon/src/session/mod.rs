@@ -10,7 +10,7 @@ pub mod admission;
 mod batch;
 mod boot;
 mod call;
-mod children;
+pub mod children;
 pub mod computer;
 pub mod configured;
 pub mod deps;

@@ -193,10 +193,23 @@ impl Registry {
             | Command::Boot(_)
             | Command::Close(_) => false,
         };
-        if !own || !tries::of(&self.deps, id).is_ok_and(|tries| tries.parked) {
-            return Ok(());
-        }
-        let message = format!("session {id} is not taken up: the daemon died of that again and again");
-        Err(RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more"))
+        if own && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
     }
+
+    /// Refuses what the daemon itself wants of a session that waits for a person; what nobody else may take up is dealt
+    /// with on record.
+    pub fn is_within_reach(&self, id: &SessionId) -> Result<(), RpcError> {
+        let alive = |entry: &super::Entry| entry.inbox.as_ref().is_some_and(|inbox| !inbox.is_closed());
+        let lives = self.lock().sessions.get(id).is_some_and(alive);
+        if !lives && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
+    }
+
+    fn is_parked(&self, id: &SessionId) -> bool {
+        tries::of(&self.deps, id).is_ok_and(|tries| tries.parked)
+    }
+}
+
+fn waits(id: &SessionId) -> RpcError {
+    let message = format!("session {id} is not taken up: the daemon died of that again and again");
+    RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more")
 }
