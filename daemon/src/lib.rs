@@ -275,6 +275,8 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    let left = deps.clone();
+    shutdown.spawn("deleted", async move { session::deletion::remove_folders(&left).await });
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let watched = deps.clone();

@@ -71,7 +71,7 @@ impl Scheduler {
             return false;
         }
         (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(error.message.clone()));
-        self.save(&record, Vec::new()).await.is_ok()
+        self.ask(&record, Vec::new()).await.is_ok()
     }
 
     /// Cancels the task that the newest one replaces; that one waits behind it.
@@ -90,7 +90,7 @@ impl Scheduler {
             let _turn = this.turn.write().await;
             if let Some(mut record) = this.get(&id).filter(|record| record.replaces.as_ref() == Some(&old)) {
                 record.replaces = None;
-                drop(this.save(&record, Vec::new()).await);
+                drop(this.ask(&record, Vec::new()).await);
             }
         });
     }

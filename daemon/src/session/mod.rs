@@ -13,6 +13,7 @@ mod call;
 pub mod children;
 pub mod computer;
 pub mod configured;
+pub mod deletion;
 pub mod deps;
 pub mod event_log;
 pub mod idempotency;

@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::actor::{Command, Reply};
+use super::deletion;
 use super::deps::{Deps, unavailable};
 use super::restore::restore;
 use crate::store::record::SessionRecord;
@@ -144,20 +145,28 @@ impl Registry {
         Ok(receipt)
     }
 
-    /// Removes a session that is closed, with all that it had.
-    pub async fn delete(&self, id: &SessionId) -> Result<(), RpcError> {
+    /// Removes sessions that are closed, with all that they had and `with`: in one step.
+    pub async fn delete(&self, all: &[SessionId], mut with: Vec<Change>) -> Result<(), RpcError> {
+        for id in all {
+            with.extend(self.records_of(id)?);
+        }
+        self.deps.store.commit(Commit::asked(with)).await.map_err(|error| self.deps.store_failed(&error))?;
+        for id in all {
+            self.deps.events.forget(id);
+            self.lock().sessions.remove(id);
+        }
+        Ok(())
+    }
+
+    fn records_of(&self, id: &SessionId) -> Result<Vec<Change>, RpcError> {
         let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowcd".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id))]);
+        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id)), deletion::mark(id)]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
-        self.deps.events.forget(id);
-        let commit = Commit::owed(changes);
-        self.deps.store.commit(commit).await.map_err(|error| self.deps.store_failed(&error))?;
-        self.lock().sessions.remove(id);
-        Ok(())
+        Ok(changes)
     }
 
     /// Hands a command to the session's actor, starting it where it sleeps.
