@@ -15,8 +15,8 @@ use super::dispatch::Serve;
 use super::{Caller, Server};
 use crate::session::actor::Command;
 use crate::session::admission::{self, SteerRequest};
-use crate::session::idempotency::Known;
 use crate::session::deps::unavailable;
+use crate::session::idempotency::Known;
 use crate::session::{children, deletion, opening, reading, view};
 
 pub(super) fn invalid(why: impl Into<String>) -> RpcError {

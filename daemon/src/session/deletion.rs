@@ -39,7 +39,8 @@ pub async fn remove_folders(deps: &Deps) {
 
 /// Returns the session's own folders; none of what is no id.
 fn folders(deps: &Deps, session: &SessionId) -> Vec<PathBuf> {
-    let is_id = session.0.starts_with("ses_") && session.0.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_id =
+        session.0.starts_with("ses_") && session.0.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_id { vec![deps.spill(session), deps.own_workspace(session.as_str())] } else { Vec::new() }
 }
 

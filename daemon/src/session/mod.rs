@@ -36,3 +36,4 @@ pub mod transcript;
 mod tries;
 mod turn;
 pub mod view;
+mod waiting;

@@ -18,6 +18,7 @@ use super::deps::Deps;
 use super::recovery::{self, Settled, Step};
 use super::registry::Registry;
 use super::task::{Machine, Queued, Steer};
+use super::waiting::Inbox;
 use super::{transcript, tries};
 use crate::config::{AgentConfig, Resume};
 use crate::crash;
@@ -127,6 +128,7 @@ impl Actor {
             failure: None,
             watch: None,
             news,
+            inbox: Inbox::default(),
         }
     }
 }

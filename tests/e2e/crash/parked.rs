@@ -159,7 +159,7 @@ fn a_task_that_is_to_be_replaced_there_stays() {
     daemon.set_env(vec![("NANO_CRASH_AT_NAME", "followup.fire.after".into())]);
     daemon.restart();
     assert!(daemon.client().try_call("followup.trigger", &json!({"followup": followup["id"]})).is_none());
-    drop(daemon.wait());
+    assert!(!daemon.wait().success());
     park(&mut daemon, &fatal);
     assert!(stays(&mut daemon));
     assert_eq!(daemon.client().get::<Task>("task.get", &json!({"task": old.id})).state, TaskState::Interrupted);
