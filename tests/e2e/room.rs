@@ -25,7 +25,9 @@ fn model() -> ModelServer {
 
 /// A daemon on a small disk of its own.
 fn daemon(server: &ModelServer) -> Option<(Disk, Daemon)> {
-    let mut daemon = Daemon::prepare(server, Setup::default());
+    // The command must not end by itself.
+    let agent = "exec_timeout = \"1h\"\nexec_timeout_max = \"1h\"".into();
+    let mut daemon = Daemon::prepare(server, Setup { agent, ..Setup::default() });
     let disk = Disk::below(&mut daemon, "16M")?;
     daemon.restart();
     Some((disk, daemon))

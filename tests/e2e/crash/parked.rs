@@ -1,5 +1,6 @@
 //! A session that is fatal to the daemon each time it is taken up is left for a person; all else goes on.
 
+use nano_protocol::event::{Event, EventType};
 use nano_protocol::session::{Session, SessionState};
 use nano_protocol::task::{Reason, Task, TaskState};
 use nano_tests::client::Client;
@@ -126,6 +127,35 @@ fn closing_and_deleting_the_parent_does_not_take_it_up() {
         assert!(left.as_ref().map_or(method == "session.delete", |left| left["state"] == "closed"), "{left:?}");
         assert_eq!((daemon.ended(), daemon.pid()), (None, pid));
     }
+}
+
+#[test]
+fn one_without_a_task_says_that_it_waits() {
+    let server = delegate_kit::obedient();
+    let mut daemon = delegate_kit::daemon(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, &order("-", &[json!({"content": "work held", "wait": false})]));
+    server.wait_requests(3);
+    park(&mut daemon, &session);
+    let mut client = daemon.client();
+    let shown: Session = client.get("session.get", &json!({"session": session}));
+    assert_eq!(shown.state, SessionState::Interrupted);
+    let warned = |event: &Event| {
+        let of_it = event.session.as_ref().is_some_and(|id| id.0 == session);
+        of_it
+            && event.kind == EventType::Warning
+            && event.data["message"].as_str().is_some_and(|why| why.contains("died"))
+    };
+    assert_eq!(daemon.history().iter().filter(|event| warned(event)).count(), 1);
+    // Somebody asks.
+    daemon.kill9();
+    daemon.set_env(Vec::new());
+    daemon.restart();
+    let mut client = daemon.client();
+    assert_eq!(client.run(&session, "more").state, TaskState::Succeeded);
+    let shown: Session = client.get("session.get", &json!({"session": session}));
+    assert_eq!(shown.state, SessionState::Idle);
 }
 
 #[test]
