@@ -209,9 +209,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    if !shutdown.stopping().is_cancelled() {
-        tell(Phase::Ready);
-    }
+    left.iter().for_each(|_| tell(Phase::Ready));
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     tokio::select! {
         () = registry.wake(left.unwrap_or_default()) => {}
@@ -277,8 +275,7 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
-    let left = deps.clone();
-    shutdown.spawn("deleted", async move { session::deletion::remove_folders(&left).await });
+    shutdown.spawn("deleted", session::deletion::remove_folders(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let watched = deps.clone();

@@ -72,7 +72,7 @@ impl Serve for SessionDelete {
         // Others may wait for what has just ended.
         server.scheduler.hear_out().await;
         server.scheduler.delete(&all).await?;
-        deletion::remove_folders(server.deps()).await;
+        deletion::remove_folders(server.deps().clone()).await;
         Ok(session)
     }
 }

@@ -19,6 +19,7 @@ use super::boot::Boot;
 use super::computer::Attached;
 use super::deps::Deps;
 use super::registry::Registry;
+use super::running::Running;
 use super::steering_watch::SteeringWatch;
 use super::task::{Effect, Input, Machine, Stop};
 use super::waiting::Inbox;
@@ -125,6 +126,7 @@ pub(super) struct Actor {
     pub watch: Option<SteeringWatch>,
     pub news: mpsc::Sender<News>,
     pub inbox: Inbox,
+    pub running: Running,
 }
 
 impl Actor {

@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nano_protocol::id::SessionId;
 
@@ -23,10 +24,10 @@ fn key(session: &SessionId) -> Key {
 }
 
 /// Removes the folders of sessions that were deleted.
-pub async fn remove_folders(deps: &Deps) {
+pub async fn remove_folders(deps: Arc<Deps>) {
     let all: Vec<SessionId> = deps.store.ids_backwards(&Key::below(b'!', GONE), None).map(SessionId).collect();
     for session in all {
-        let folders = folders(deps, &session);
+        let folders = folders(&deps, &session);
         crash::point("session.folders.before");
         let removed = tokio::task::spawn_blocking(move || folders.iter().all(|folder| is_gone(folder))).await;
         crash::point("session.folders.after");
@@ -53,5 +54,30 @@ fn is_gone(folder: &Path) -> bool {
             tracing::warn!(folder = %folder.display(), %error, "a deleted session's folder could not be removed");
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::is_gone;
+
+    #[test]
+    fn what_links_lead_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("theirs/below")).unwrap();
+        fs::create_dir_all(at("own/below")).unwrap();
+        symlink(at("theirs"), at("own/below/link")).unwrap();
+        symlink(at("theirs"), at("link")).unwrap();
+        for name in ["own", "link", "never"] {
+            is_gone(&at(name));
+            assert!(fs::symlink_metadata(at(name)).is_err() || name == "link", "{name}");
+        }
+        assert!(at("theirs/below").is_dir());
     }
 }

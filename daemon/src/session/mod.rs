@@ -28,6 +28,7 @@ pub mod reading;
 mod recovery;
 pub mod registry;
 mod restore;
+mod running;
 pub mod skills;
 pub mod steering_file;
 pub mod steering_watch;

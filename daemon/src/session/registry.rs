@@ -21,6 +21,7 @@ use super::actor::{Command, Reply};
 use super::deletion;
 use super::deps::{Deps, unavailable};
 use super::restore::restore;
+use super::running::Running;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
 
@@ -33,6 +34,8 @@ struct Entry {
     agent: Option<String>,
     parent: Option<SessionId>,
     inbox: Option<mpsc::Sender<Command>>,
+    /// The calls of its last actor.
+    running: Running,
 }
 
 #[derive(Default)]
@@ -223,19 +226,23 @@ impl Registry {
         self.may_take_up(id, command)?;
         let (inbox, commands) = mpsc::channel(INBOX);
         entry.inbox = Some(inbox.clone());
-        let (registry, id) = (self.clone(), id.clone());
-        self.deps.shutdown.spawn("session", async move { registry.live(id, commands).await });
+        let (registry, id, running) = (self.clone(), id.clone(), Running::default());
+        let before = std::mem::replace(&mut entry.running, running.clone());
+        self.deps.shutdown.spawn("session", async move {
+            before.ended().await;
+            registry.live(id, commands, running).await;
+        });
         Ok(inbox)
     }
 
     /// Lives as long as the session's actor.
-    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>) {
+    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>, running: Running) {
         let (news, heard) = mpsc::channel(INBOX);
         let registry = self.clone();
         let session = id.clone();
         // On a task of its own: a panic ends this session's actor and no other.
         let ended = tokio::spawn(async move {
-            match restore(&registry.deps, &registry, &session, news).await? {
+            match restore(&registry.deps, &registry, &session, (news, running)).await? {
                 Some(actor) => actor.run(commands, heard).await,
                 None => Ok(()),
             }
@@ -282,7 +289,9 @@ impl Registry {
         }
         let agent = open.then(|| session.agent.clone());
         let (owner, parent) = (session.owner, session.parent.clone());
-        index.sessions.insert(session.id.clone(), Entry { owner, agent, parent, inbox: None });
+        index
+            .sessions
+            .insert(session.id.clone(), Entry { owner, agent, parent, inbox: None, running: Running::default() });
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {
