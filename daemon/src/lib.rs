@@ -209,7 +209,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    left.iter().for_each(|_| tell(Phase::Ready));
+    left.is_some().then(|| tell(Phase::Ready));
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     tokio::select! {
         () = registry.wake(left.unwrap_or_default()) => {}

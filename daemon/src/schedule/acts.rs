@@ -126,7 +126,9 @@ impl Scheduler {
             changes.extend(b"rv".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         }
         self.registry.delete(sessions, changes).await?;
-        ids.iter().for_each(|id| self.book().remove(id));
+        for id in &ids {
+            self.book().remove(id);
+        }
         Ok(())
     }
 
