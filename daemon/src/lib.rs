@@ -209,7 +209,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    tell(Phase::Ready);
+    left.is_some().then(|| tell(Phase::Ready));
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     tokio::select! {
         () = registry.wake(left.unwrap_or_default()) => {}
@@ -275,6 +275,7 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    shutdown.spawn("deleted", session::deletion::remove_folders(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
     let watched = deps.clone();

@@ -5,7 +5,8 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -67,9 +68,12 @@ enum StoreCommand {
     Repair,
 }
 
+/// Whether a SIGHUP has come.
+static HUNG_UP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
 /// Reads the command line. A SIGHUP reloads, once there is something to reload; before that it must not end the start.
 fn arguments() -> Arguments {
-    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()));
+    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, HUNG_UP.clone()));
     Arguments::parse()
 }
 
@@ -159,7 +163,10 @@ async fn serve(start: Start) -> Result<(), RunError> {
     let ask = start.reload.0.clone();
     tokio::spawn(async move {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { return tracing::error!("SIGHUP cannot be caught") };
-        while hangup.recv().await.is_some() {
+        // One that came before this was heard of may have come after the config was read.
+        let mut came = HUNG_UP.load(Ordering::Relaxed);
+        while came || hangup.recv().await.is_some() {
+            came = false;
             // Where the queue is full enough reloads are to come.
             ask.try_send(None).ok();
         }

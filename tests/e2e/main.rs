@@ -42,6 +42,7 @@ mod recovery;
 mod reload;
 mod reload_changes;
 mod retried;
+mod room;
 mod sessions;
 mod shutdown;
 mod skills;

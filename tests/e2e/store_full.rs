@@ -20,14 +20,14 @@ use crate::store_kit::{all, look, missing, text};
 const HOLD: &str = r#"read -r path && mount -t tmpfs -o "size=$1" tmpfs "$path" && echo ready && read -r _"#;
 
 /// A small disk that holds a daemon's state.
-struct Disk {
-    holder: Child,
+pub struct Disk {
+    pub holder: Child,
     state: PathBuf,
 }
 
 impl Disk {
     /// Puts the state of a daemon that was not started yet on a disk of `size`; `None` where that is not allowed.
-    fn below(daemon: &mut Daemon, size: &str) -> Option<Self> {
+    pub fn below(daemon: &mut Daemon, size: &str) -> Option<Self> {
         let disk = Self::mount(daemon, size);
         if disk.is_none() {
             skip::say("a full disk: none can be mounted here; it takes root or user namespaces, util-linux and mount");
@@ -59,7 +59,7 @@ impl Disk {
     }
 
     /// Takes all the room there is.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut file = fs::File::create(self.state.join("fill")).expect("a file");
         let mut size = 1 << 20;
         while size > 0 {
@@ -70,7 +70,7 @@ impl Disk {
     }
 
     /// Gives the room back.
-    fn free(&self) {
+    pub fn free(&self) {
         fs::remove_file(self.state.join("fill")).expect("the file");
     }
 }

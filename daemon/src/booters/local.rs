@@ -140,6 +140,7 @@ impl LocalSandbox {
         let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
         if left_running > 0 {
+            process.goes_on_alone();
             self.keep(command.task, process);
         }
         Ok(Report { ending, output, spill: spill.or(later), left_running })

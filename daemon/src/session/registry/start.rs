@@ -7,9 +7,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::SessionState;
 use nano_protocol::task::{Origin, TaskState};
+
+use serde_json::json;
 
 use super::Registry;
 use crate::session::actor::Command;
@@ -17,7 +20,7 @@ use crate::session::computer;
 use crate::session::recovery::{forget_spools, step};
 use crate::session::restore::interrupt;
 use crate::session::tries::{self, Start};
-use crate::store::record::{SessionRecord, TaskRecord, Tries};
+use crate::store::record::{Draft, SessionRecord, TaskRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// So many sessions are read at once: all of them together would keep the first clients waiting.
@@ -109,7 +112,19 @@ impl Registry {
     fn park(&self, id: &SessionId, tries: &Tries) -> Result<Vec<Change>, StoreError> {
         let step = step(&self.deps, id)?;
         tracing::error!(session = %id, step = step.told, "the daemon died here {} times: it waits for a person", tries.times);
-        let mut changes = vec![tries::put(id, tries)];
+        let message = format!(
+            "the daemon died {} times of session {id}, the last time at {}; it is not taken up before somebody asks",
+            tries.times, step.told
+        );
+        let (session, data) = (Some(id.clone()), json!({ "message": message }));
+        let warning = Change::Event(Draft { session, task: None, kind: EventType::Warning, data });
+        let mut changes = vec![tries::put(id, tries), warning];
+        if let Some(mut record) = self.deps.store.get::<SessionRecord>(&Key::session(id))?
+            && record.session.state != SessionState::Closed
+        {
+            record.session.state = SessionState::Interrupted;
+            changes.push(Change::session(&record));
+        }
         let open: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).collect();
         let mut tasks = Vec::new();
         for task in open {
@@ -122,12 +137,6 @@ impl Registry {
         };
         first.task.error = Some(step.parks(tries.times, &first.task.id));
         changes.extend(interrupt(&mut first));
-        if let Some(mut record) = self.deps.store.get::<SessionRecord>(&Key::session(id))?
-            && record.session.state != SessionState::Closed
-        {
-            record.session.state = SessionState::Interrupted;
-            changes.push(Change::session(&record));
-        }
         Ok(changes)
     }
 
@@ -193,10 +202,23 @@ impl Registry {
             | Command::Boot(_)
             | Command::Close(_) => false,
         };
-        if !own || !tries::of(&self.deps, id).is_ok_and(|tries| tries.parked) {
-            return Ok(());
-        }
-        let message = format!("session {id} is not taken up: the daemon died of that again and again");
-        Err(RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more"))
+        if own && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
     }
+
+    /// Refuses what the daemon itself wants of a session that waits for a person; what nobody else may take up is dealt
+    /// with on record.
+    pub fn is_within_reach(&self, id: &SessionId) -> Result<(), RpcError> {
+        let alive = |entry: &super::Entry| entry.inbox.as_ref().is_some_and(|inbox| !inbox.is_closed());
+        let lives = self.lock().sessions.get(id).is_some_and(alive);
+        if !lives && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
+    }
+
+    fn is_parked(&self, id: &SessionId) -> bool {
+        tries::of(&self.deps, id).is_ok_and(|tries| tries.parked)
+    }
+}
+
+fn waits(id: &SessionId) -> RpcError {
+    let message = format!("session {id} is not taken up: the daemon died of that again and again");
+    RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more")
 }
