@@ -30,6 +30,7 @@ mod tail;
 mod truth;
 mod upgrade;
 mod verify;
+mod waiting;
 mod writer;
 
 #[cfg(test)]

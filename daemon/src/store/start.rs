@@ -25,7 +25,8 @@ use super::report::{Report, Short};
 use super::room::Room;
 use super::upgrade::{self, First};
 use super::verify::groups;
-use super::writer::{Waiting, Writer};
+use super::waiting::Waiting;
+use super::writer::{Held, Writer};
 use super::{Key, Opened, Publish, SCHEMA, Store, StoreError, aside};
 
 /// How far event numbers jump where the last of those that were given out may be lost.
@@ -197,7 +198,7 @@ impl Up {
             waiting: waiting.clone(),
             failure: failing,
             keeper,
-            owed: Vec::new(),
+            held: Held::default(),
         };
         writer.record(vec![Waiting { commit: opening, answer: None }])?;
         let opened = Opened { epoch: epoch + 1, head: writer.numbers.head };
