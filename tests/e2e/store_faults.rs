@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::ModelServer;
-use nano_tests::{skip, transcript};
+use nano_tests::{skip, transcript, wait};
 use serde_json::{Value, json};
 
 use crate::store_fixture::{obedient, setup};
@@ -58,11 +59,19 @@ fn scenario(daemon: &Daemon) -> Answers {
     answers
 }
 
-/// Tells whether each question is answered in the end, if only after some refusals.
-fn goes_on(daemon: &Daemon) -> bool {
-    let Ok(mut client) = Client::connect(&daemon.socket()) else { return false };
-    STEPS.iter().enumerate().all(|(step, method)| {
-        (0..4).any(|_| client.try_call(method, &params(daemon, step)).is_some_and(|answer| answer.is_ok()))
+/// Checks that each question is answered in the end, if only after some refusals; else returns the last of them.
+fn goes_on(daemon: &Daemon) -> Result<(), String> {
+    let mut client = Client::connect(&daemon.socket()).map_err(|why| format!("no connection: {why}"))?;
+    STEPS.iter().enumerate().try_for_each(|(step, method)| {
+        let end = Instant::now() + wait::DEADLINE;
+        loop {
+            match client.try_call(method, &params(daemon, step)) {
+                Some(Ok(_)) => return Ok(()),
+                Some(Err(error)) if Instant::now() < end => drop(error),
+                last => return Err(format!("{method}: {last:?}")),
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     })
 }
 
@@ -132,13 +141,15 @@ impl Fault {
     /// Checks how the daemon took it: a journal that could not be synced ends it, one write that failed does not. sled
     /// has threads of its own, each of which is struck: where more than one was, it may end too.
     fn check_end(&self, daemon: &mut Daemon, log: &Path) {
-        let went_on = goes_on(daemon);
+        let refused = goes_on(daemon);
         let struck = struck(log);
         let (journal, memory): (Vec<_>, Vec<_>) = struck.iter().partition(|call| call.contains("/store/journal/"));
         if self.call.ends_with("sync") && !journal.is_empty() {
             assert!(!daemon.wait().success(), "it ended as if nothing had happened");
         } else if memory.len() < 2 {
-            assert!(went_on && daemon.ended().is_none(), "it did not go on: {struck:?}\n{}", daemon.log());
+            let ended = daemon.ended();
+            let went_on = refused.is_ok() && ended.is_none();
+            assert!(went_on, "it did not go on: {struck:?}, {refused:?}, ended: {ended:?}\n{}", daemon.log());
         } else if let Some(status) = daemon.ended() {
             assert!(!status.success(), "it ended as if nothing had happened");
         }
@@ -168,7 +179,8 @@ fn struck(log: &Path) -> Vec<String> {
     struck
 }
 
-fn may_trace() -> bool {
+/// Tells whether calls can be made to fail here, and says so where not.
+pub fn may_trace() -> bool {
     let args = ["-D", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO", "true"];
     let traced = Command::new("strace").args(args).output().is_ok_and(|output| output.status.success());
     if !traced {

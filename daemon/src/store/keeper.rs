@@ -90,7 +90,9 @@ fn keep(bell: &Bell, ground: &Ground, memory: &Gate) -> Result<(), StoreError> {
                 }
             }
         }
-        ground.room.keep_ballast();
+        if room.left().is_none() {
+            ground.room.keep_ballast();
+        }
     }
     Ok(())
 }

@@ -52,6 +52,13 @@ impl Unseen {
         self.commits.iter().flat_map(|(_, receipt)| receipt).cloned().collect()
     }
 
+    /// Tells those who asked for it that it is done: it is, and nobody can read anything older meanwhile.
+    pub fn answer_asked(&mut self) {
+        for (one, receipt) in self.commits.iter_mut().filter(|(one, _)| one.commit.asked) {
+            one.answer.take().into_iter().for_each(|answer| drop(answer.send(Ok(receipt.clone()))));
+        }
+    }
+
     /// Tells those who wait that it is done.
     pub fn answer(self) {
         self.commits.into_iter().for_each(|(one, receipt)| one.answer(Ok(receipt)));

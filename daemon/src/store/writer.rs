@@ -214,8 +214,8 @@ impl Writer {
     }
 
     /// Lets the memory see lines that are durable, publishes their events, and answers: who asked must find what it was
-    /// told. Where the memory has no room, all of that waits.
-    fn show(&mut self, unseen: Unseen) -> Result<(), StoreError> {
+    /// told. Where the memory has no room there is none, and what is owed waits for it.
+    fn show(&mut self, mut unseen: Unseen) -> Result<(), StoreError> {
         match self.apply(&unseen) {
             Ok(()) => {
                 self.held.patience.end();
@@ -223,6 +223,7 @@ impl Writer {
                 unseen.answer();
             }
             Err(StoreError::NoRoom(why)) => {
+                unseen.answer_asked();
                 self.held.unseen = Some(unseen);
                 self.wait(&why);
             }
