@@ -23,17 +23,20 @@ use crate::store_fixture::{obedient, setup};
 /// What is asked, in order, each with a key of its own.
 const STEPS: [&str; 5] = ["session.create", "task.submit", "followup.schedule", "session.steer", "task.submit"];
 
+/// No beginning of an id: where there is no such session, no other may be meant.
+const SESSION: &str = "work";
+
 /// The answers that the daemon gave; none where it refused or was gone.
 type Answers = [Option<Value>; 5];
 
 fn params(daemon: &Daemon, step: usize) -> Value {
     let key = format!("key {step}");
     match step {
-        0 => json!({"name": "s", "workspace": daemon.workspace(), "idempotency_key": key}),
-        1 => json!({"session": "s", "content": "run echo once >> marks", "idempotency_key": key}),
-        2 => json!({"session": "s", "content": "f", "trigger": {"after_ms": 3_600_000}, "idempotency_key": key}),
-        3 => json!({"session": "s", "content": "say more", "idempotency_key": key}),
-        _ => json!({"session": "s", "content": "say the last", "idempotency_key": key}),
+        0 => json!({"name": SESSION, "workspace": daemon.workspace(), "idempotency_key": key}),
+        1 => json!({"session": SESSION, "content": "run echo once >> marks", "idempotency_key": key}),
+        2 => json!({"session": SESSION, "content": "f", "trigger": {"after_ms": 3_600_000}, "idempotency_key": key}),
+        3 => json!({"session": SESSION, "content": "say more", "idempotency_key": key}),
+        _ => json!({"session": SESSION, "content": "say the last", "idempotency_key": key}),
     }
 }
 
@@ -85,13 +88,13 @@ fn check(daemon: &Daemon, answers: &Answers) {
             assert_eq!(after[member], before[member], "{} was answered, and is not there", STEPS[step]);
         }
     }
-    for task in client.tasks("s") {
+    for task in client.tasks(SESSION) {
         if client.settled(&task.id).state == TaskState::Interrupted {
             client.get::<Task>("task.resume", &json!({"task": task.id}));
         }
         assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
     }
-    let messages = transcript::read(&mut client, "s");
+    let messages = transcript::read(&mut client, SESSION);
     transcript::check_pairs(&messages, false);
     let said = messages
         .iter()

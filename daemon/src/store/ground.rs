@@ -74,6 +74,16 @@ impl Ground {
         Ok(())
     }
 
+    /// Brings the memory up again if it has failed; who has seen it fail may not be the first.
+    pub fn mend(&self, gate: &Gate) -> Result<(), StoreError> {
+        let mut gate = gate.write().unwrap_or_else(PoisonError::into_inner);
+        // It may still answer one question and not the next; at a flush it says that it has failed.
+        match gate.as_ref().map(Memory::make_durable) {
+            Some(Err(why)) => self.replace(&mut gate, &why),
+            _ => Ok(()),
+        }
+    }
+
     fn recall(&self) -> Result<Memory, StoreError> {
         self.room.release();
         let (checkpoints, reader) = (self.checkpoints(), self.journal().reader());
@@ -100,12 +110,7 @@ impl Ground {
         let Some(Err(_)) = memory.as_ref().map(Memory::make_durable) else { return Ok(()) };
         // Its lock is held as long as this handle lives.
         drop(memory);
-        let mut gate = gate.write().unwrap_or_else(PoisonError::into_inner);
-        // The writer may have noticed first.
-        match gate.as_ref().map(Memory::make_durable) {
-            Some(Err(why)) => self.replace(&mut gate, &why),
-            _ => Ok(()),
-        }
+        self.mend(gate)
     }
 
     fn is_nearly_full(&self) -> bool {
