@@ -16,6 +16,7 @@ mod ground;
 mod journal;
 mod keeper;
 mod keys;
+mod looked;
 mod memory;
 mod merge;
 pub mod offline;
