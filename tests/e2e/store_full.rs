@@ -222,7 +222,9 @@ fn a_start_after_a_clean_stop() {
     server.open("hold");
     let mut client = daemon.client();
     client.get::<Value>("task.cancel", &json!({"task": tasks[1].id}));
-    tasks.iter().for_each(|task| drop(client.settled(&task.id)));
+    for task in &tasks {
+        client.settled(&task.id);
+    }
     let before = look(&mut client);
     assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
     disk.fill();

@@ -43,9 +43,9 @@ fn begin(server: &ModelServer, hangs: bool) -> (Daemon, Task, Seen) {
     client.run(&session, "say");
     let task = client.submit(&session, if hangs { "hang" } else { "say" });
     if hangs {
-        server.wait_requests(2)
+        server.wait_requests(2);
     } else {
-        drop(client.settled(&task.id))
+        client.settled(&task.id);
     }
     let seen = look(&mut client);
     (daemon, task, seen)

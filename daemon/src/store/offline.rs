@@ -181,7 +181,9 @@ pub async fn import(state: &Path, input: impl BufRead) -> Result<u64, OfflineErr
     });
     if let Err(why) = up {
         // Nothing of it is anybody's yet.
-        ["memory", "journal", "checkpoint"].iter().for_each(|part| drop(fs::remove_dir_all(path.join(part))));
+        for part in ["memory", "journal", "checkpoint"] {
+            drop(fs::remove_dir_all(path.join(part)));
+        }
         return Err(why.into());
     }
     Ok(count)

@@ -35,7 +35,9 @@ pub fn refuse(commits: Vec<Waiting>, why: &str) -> Vec<Waiting> {
 
 /// Refuses all of it.
 pub fn refuse_all(commits: Vec<Waiting>, why: &str) {
-    commits.into_iter().for_each(|one| one.answer(Err(StoreError::NoRoom(why.to_owned()))));
+    for one in commits {
+        one.answer(Err(StoreError::NoRoom(why.to_owned())));
+    }
 }
 
 /// Commits that are durable and that the memory does not show yet.
