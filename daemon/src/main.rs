@@ -89,11 +89,7 @@ fn main() -> ExitCode {
     let arguments = arguments();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
-        // Not the configuration: a store must be within reach whatever that says.
-        return match Places::find(&env, &arguments.flags()) {
-            Ok(places) => work_offline(command, &places.state_dir),
-            Err(error) => complain(&error.to_string(), EX_CONFIG),
-        };
+        return store(command, &env, arguments.flags());
     }
     if let Err(why) = leftovers::step_out(env.get(leftovers::MARK), std::env::args_os()) {
         return complain(&format!("it was started by a command of another nanod and cannot start anew: {why}"), 1);
@@ -219,6 +215,16 @@ fn allow_many_descriptors() {
     }
 }
 
+/// Works on the store. Neither the configuration nor a place for the socket: a store must be within reach whatever
+/// those are.
+fn store(command: &StoreCommand, env: &Env, flags: Flags) -> ExitCode {
+    let none = Some(PathBuf::from("/dev/null"));
+    match Places::find(env, &Flags { socket: none.clone(), config: none, ..flags }) {
+        Ok(places) => work_offline(command, &places.state_dir),
+        Err(error) => complain(&error.to_string(), EX_CONFIG),
+    }
+}
+
 /// Does it and returns the exit status.
 fn work_offline(command: &StoreCommand, state: &Path) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -244,7 +250,7 @@ fn work_offline(command: &StoreCommand, state: &Path) -> ExitCode {
 
 async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, OfflineError> {
     match command {
-        StoreCommand::Check => offline::check(state).await,
+        StoreCommand::Check => offline::check(state, &std::env::temp_dir()).await,
         StoreCommand::Export { file: None } => {
             offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
         }

@@ -55,5 +55,6 @@ mod store_fixture;
 mod store_full;
 mod store_kit;
 mod store_newer;
+mod store_stuck;
 mod store_versions;
 mod tools;

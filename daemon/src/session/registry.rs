@@ -16,6 +16,7 @@ use nano_protocol::id::{SessionId, SessionRef};
 use nano_protocol::session::{Session, SessionState};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::actor::{Command, Reply};
 use super::deletion;
@@ -50,14 +51,17 @@ struct Index {
 pub struct Registry {
     deps: Arc<Deps>,
     index: Arc<Mutex<Index>>,
+    /// Fires when it is on record how often what the last daemon left was taken up.
+    counted: CancellationToken,
     /// The uid whose sessions and everybody's it sees.
     admin: u32,
 }
 
 impl Registry {
-    /// Reads the sessions of the store; [`Registry::wake`] then takes up their work.
+    /// Reads the sessions of the store; [`Registry::begin`] then takes up their work.
     pub fn load(deps: Arc<Deps>) -> Result<Self, StoreError> {
-        let registry = Self { deps, index: Arc::default(), admin: rustix::process::geteuid().as_raw() };
+        let admin = rustix::process::geteuid().as_raw();
+        let registry = Self { deps, index: Arc::default(), counted: CancellationToken::new(), admin };
         let store = &registry.deps.store;
         for id in store.ids_backwards(&Key::all(b's'), None) {
             match store.get::<SessionRecord>(&Key::session(&SessionId(id))) {
@@ -178,6 +182,7 @@ impl Registry {
             // Its actor may be waiting for room itself, and could not say so.
             self.deps.store.has_room().map_err(|error| unavailable(&error))?;
         }
+        self.is_counted().await?;
         loop {
             let inbox = self.inbox(id, &command)?;
             match inbox.send(command).await {

@@ -27,24 +27,62 @@ use crate::store::{Change, Commit, Key, StoreError};
 const AT_ONCE: usize = 8;
 /// So long the next ones wait for one, whose workspace may lie on a disk that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a disk that takes nothing is waited for.
-const ROOM: Duration = Duration::from_secs(3);
+/// How long who asks for an actor waits for the count: on a full disk it may be long in coming.
+const COUNT: Duration = Duration::from_secs(3);
+/// How long the count waits for a store that cannot be read now.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long the mark of an orderly end waits for room.
+const MARK: Duration = Duration::from_millis(500);
 /// What says that the last daemon did not die.
 const STOPPED: &str = "stopped";
 
 /// What is to be taken up, in this order.
 #[derive(Debug, Default)]
-pub struct Left {
+struct Left {
     together: Vec<SessionId>,
     alone: Vec<(SessionId, Tries)>,
 }
 
 impl Registry {
+    /// Takes up what the last daemon left, once that is counted on record; until then no session is restored. On a full
+    /// disk that waits for room.
+    pub async fn begin(self) {
+        let left = loop {
+            match self.count().await {
+                Ok(left) => break left,
+                Err(StoreError::NoRoom(_)) if self.is_open().is_ok() => tokio::time::sleep(AGAIN).await,
+                Err(error) => return drop(self.deps.store_failed(&error)),
+            }
+        };
+        self.counted.cancel();
+        tokio::select! {
+            biased;
+            () = self.deps.shutdown.stopping().cancelled() => {}
+            () = self.wake(left) => {}
+        }
+    }
+
+    /// Lets who needs an actor wait a little for the count: a death of what was restored before it would not be counted.
+    pub(super) async fn is_counted(&self) -> Result<(), RpcError> {
+        let counted = tokio::time::timeout(COUNT, self.counted.cancelled());
+        tokio::select! {
+            biased;
+            counted = counted => counted.map_err(|_| {
+                let message = "no session is taken up before the start is on record, and the disk takes nothing";
+                RpcError::new(ErrorKind::Unavailable, message).hint("free some space there and ask again")
+            }),
+            () = self.deps.shutdown.stopping().cancelled() => self.is_open(),
+        }
+    }
+
     /// Counts, in one commit, what will be taken up, unless the last daemon ended in an orderly way; what the daemon has
-    /// died of too often is left for a person. Comes before anything reads a session.
-    pub async fn count(&self) -> Result<Left, StoreError> {
+    /// died of too often is left for a person.
+    async fn count(&self) -> Result<Left, StoreError> {
         let store = &self.deps.store;
-        let clean = store.get::<bool>(&Key::meta(STOPPED))?.is_some();
+        let clean = match store.get::<bool>(&Key::meta(STOPPED)) {
+            Err(StoreError::Damaged(_)) => false,
+            mark => mark?.is_some(),
+        };
         let mut changes = if clean { vec![Change::Delete(Key::meta(STOPPED))] } else { Vec::new() };
         let mut left = Left::default();
         let mut all = Vec::new();
@@ -69,12 +107,7 @@ impl Registry {
             }
         }
         if !changes.is_empty() {
-            // On a full disk it waits for room, and people want to be told that: it is recorded as soon as there is some.
-            if let Ok(counted) = tokio::time::timeout(ROOM, store.commit(Commit::owed(changes))).await {
-                counted?;
-            } else {
-                tracing::warn!("the disk takes nothing: the start goes on before it is on record");
-            }
+            store.commit(Commit::owed(changes)).await?;
         }
         Ok(left)
     }
@@ -141,7 +174,7 @@ impl Registry {
     }
 
     /// Takes up what had something to do when the last daemon ended.
-    pub async fn wake(&self, left: Left) {
+    async fn wake(&self, left: Left) {
         let Left { together, alone } = left;
         iter(together).for_each_concurrent(AT_ONCE, |id| async move { self.take_up(&id).await }).await;
         for (id, tries) in alone {
@@ -180,11 +213,16 @@ impl Registry {
         all.into_iter().filter(works).collect()
     }
 
-    /// Puts on record that this daemon did not die.
+    /// Puts on record that this daemon did not die; where it has not even counted, the store is as the last one left it.
     pub async fn stopped(&self) {
+        if !self.counted.is_cancelled() {
+            return;
+        }
         let mark = Change::put(Key::meta(STOPPED), &true);
-        if let Err(error) = self.deps.store.commit(Commit::owed(vec![mark])).await {
-            tracing::warn!(%error, "this end will count as a death");
+        match tokio::time::timeout(MARK, self.deps.store.commit(Commit::owed(vec![mark]))).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "this end will count as a death"),
+            Err(_) => tracing::warn!("the disk takes nothing: this end will count as a death"),
         }
     }
 
