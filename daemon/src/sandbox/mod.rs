@@ -1,6 +1,7 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
 pub mod confine;
+pub mod denial;
 pub mod descendants;
 pub mod helper;
 pub mod lease;
@@ -10,6 +11,8 @@ pub mod output;
 pub mod place;
 pub mod private;
 pub mod process;
+pub mod protected;
+pub mod reach;
 pub mod service;
 pub mod spool;
 pub mod workspace;
@@ -19,6 +22,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nano_protocol::id::TaskId;
@@ -117,6 +121,8 @@ pub struct Command {
     pub spill: PathBuf,
     /// Where what it printed last is while it runs, on a computer that shares the host's files.
     pub spool: PathBuf,
+    /// How far it reaches, on a computer that shares the host's files; there it must be said.
+    pub reach: Option<Arc<reach::Reach>>,
     /// Answer once it runs instead of at its end; it counts as left running.
     pub background: bool,
 }
