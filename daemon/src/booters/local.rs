@@ -24,7 +24,7 @@ use crate::sandbox::denial;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
 use crate::sandbox::process::Process;
-use crate::sandbox::reach::Reach;
+use crate::sandbox::reach::{Reach, told};
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 use crate::tools::{Tool, registry};
 
@@ -103,6 +103,15 @@ impl Booter for LocalBooter {
         Declared { capabilities: DECLARED.into(), prompts: vec![prompt], ..Declared::default() }
     }
 
+    fn bounds(&self, level: Level, workspace: &Path, elsewhere: bool) -> Option<Prompt> {
+        let told = told(level, workspace, elsewhere);
+        let text = format!(
+            "The level of this session is {level}. Of commands that means: {told}. What is refused for that is not to be \
+             worked around; say what you would need."
+        );
+        Some(Prompt { name: "level".into(), source: "booter:local".into(), text })
+    }
+
     fn lacking(&self, capability: Capability) -> String {
         match capability {
             Capability::Python => "python3 is not on PATH".into(),
@@ -158,7 +167,8 @@ impl LocalSandbox {
         if self.force.landlock.is_none() {
             return Err(SandboxError::Start(self.force.told() + "; only `level = \"host\"` runs commands here"));
         }
-        private_folder(&reach.temporary)?;
+        // Without it the command does without: there may be no room.
+        DirBuilder::new().recursive(true).mode(0o700).create(&reach.temporary).ok();
         let own = self.force.mounts && reach.has_own_tmp();
         let temporary = if own { "/tmp".into() } else { reach.temporary.to_string_lossy().into_owned() };
         env.retain(|(name, _)| name != "TMPDIR");
@@ -224,11 +234,6 @@ async fn ending(process: &mut Process, command: &Command, cancel: &CancellationT
             }
         }
     }
-}
-
-/// Makes a folder that nobody else can look into.
-fn private_folder(path: &Path) -> Result<(), SandboxError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| SandboxError::io(path, why))
 }
 
 /// Returns the name of a signal.

@@ -8,6 +8,7 @@ pub mod lease;
 pub mod leftovers;
 pub mod limits;
 pub mod output;
+pub mod path_error;
 pub mod place;
 pub mod private;
 pub mod process;

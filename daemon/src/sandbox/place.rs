@@ -13,8 +13,9 @@ use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use ulid::Ulid;
 
+use super::path_error::{PathError, io_error, not_regular, shown};
 use super::reach::Reach;
-use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
+use super::workspace::{Workspace, check, real_path};
 use crate::crash;
 
 /// What the names of files that are being written begin and end with; between stands when that began.

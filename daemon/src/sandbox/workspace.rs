@@ -14,6 +14,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub use super::path_error::{PathError, shown};
+use super::path_error::{io_error, not_regular};
 use super::reach::Reach;
 
 /// The deepest path that is taken.
@@ -39,46 +41,6 @@ pub(super) type Bars = fn(&Reach, &Path) -> Option<&'static str>;
 struct Root {
     path: PathBuf,
     folder: OwnedFd,
-}
-
-/// Why a path cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PathError {
-    /// It leads out.
-    #[error("`{path}` is outside the workspace {root}; use a path below it")]
-    Outside {
-        /// As it was given.
-        path: String,
-        /// The workspace.
-        root: PathBuf,
-    },
-    /// It is kept from tools.
-    #[error("`{path}` is protected: {why}")]
-    Protected {
-        /// As it was given.
-        path: String,
-        /// In a clause.
-        why: &'static str,
-    },
-    /// It cannot name a file.
-    #[error("bad path: {0}")]
-    Bad(String),
-    /// It names something else than a file with contents.
-    #[error("`{path}` is not a regular file but {what}")]
-    NotRegular {
-        /// As it was given.
-        path: String,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The system refused.
-    #[error("`{path}`: {}", Errno::from_io_error(source).map_or_else(|| source.to_string(), explain))]
-    Io {
-        /// As it was given.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 impl Workspace {
@@ -249,41 +211,6 @@ pub(super) fn check(path: &str) -> Result<&str, PathError> {
             named(&format!("has more than {DEPTH} levels"))
         }
         () => Ok(path),
-    }
-}
-
-/// Returns `path` short enough for a message, without control characters.
-pub fn shown(path: &str) -> String {
-    let mut text: String = path.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).take(200).collect();
-    if path.chars().nth(200).is_some() {
-        text.push('…');
-    }
-    text
-}
-
-pub(super) fn io_error(path: &str, why: Errno) -> PathError {
-    PathError::Io { path: shown(path), source: why.into() }
-}
-
-pub(super) fn not_regular(path: &str, kind: FileType) -> PathError {
-    let what = match kind {
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Symlink => "a link",
-        FileType::RegularFile | FileType::Unknown => "something that cannot be opened",
-    };
-    PathError::NotRegular { path: shown(path), what }
-}
-
-fn explain(why: Errno) -> String {
-    match why {
-        Errno::NOENT => "no such file or folder".into(),
-        Errno::ACCESS | Errno::PERM => "permission denied".into(),
-        Errno::NOTDIR => "not a folder".into(),
-        Errno::LOOP => "too many links".into(),
-        other => other.to_string(),
     }
 }
 

@@ -37,8 +37,7 @@ impl Fixture {
 
     /// With the local booter's computer.
     pub async fn with_computer() -> Self {
-        let booter = LocalBooter::new(env!("CARGO_BIN_EXE_nanod").into(), environment());
-        let sandbox = booter.attach(&request(), "").await.unwrap();
+        let sandbox = local().attach(&request(), "").await.unwrap();
         Self::with(true, Some(sandbox))
     }
 
@@ -133,6 +132,11 @@ impl Fixture {
 /// Returns a text made of one piece for each number.
 pub fn lines(numbers: std::ops::RangeInclusive<usize>, piece: impl Fn(usize) -> String) -> String {
     numbers.map(piece).collect::<Vec<_>>().concat()
+}
+
+/// The booter of this machine.
+pub fn local() -> LocalBooter {
+    LocalBooter::new(env!("CARGO_BIN_EXE_nanod").into(), environment())
 }
 
 /// A request for a computer.

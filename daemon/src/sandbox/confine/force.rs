@@ -50,8 +50,9 @@ impl Force {
             (version < 6, "signals reach other processes of this user (the kernel is older than 6.12)"),
             (
                 !self.mounts,
-                "protected files in the workspace are not kept from commands, names of hidden files can be seen, and \
-                 commands have no Unix sockets (no mount namespace can be had)",
+                "protected files in the workspace are not kept from commands, modes and times of files elsewhere can be \
+                 changed, names of hidden files can be seen, and commands have no Unix sockets (no mount namespace can \
+                 be had)",
             ),
             (!self.filter, "no system call is taken away (not on this architecture)"),
         ]

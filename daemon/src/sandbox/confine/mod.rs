@@ -9,6 +9,7 @@
 
 mod filter;
 pub mod force;
+mod mounting;
 mod mounts;
 mod rights;
 mod rules;

@@ -6,19 +6,18 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, mkdirat, openat, openat2, statvfs};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::Errno;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
-};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change};
 use rustix::process::{DumpableBehavior, chdir, getcwd, getegid, geteuid, set_dumpable_behavior};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use crate::sandbox::reach::Reach;
+use super::mounting::{copy, held, hold, make_read_only, put};
+use crate::sandbox::reach::{Reach, SYSTEM};
 
 const TMP: &str = "/tmp";
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -34,18 +33,62 @@ pub fn enter(reach: &Reach) -> io::Result<bool> {
     let here = getcwd(Vec::new())?;
     leave()?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let open: Vec<(&Path, OwnedFd)> = reach.open().filter_map(|path| Some((path, hold(path).ok()?))).collect();
-    if reach.has_own_tmp() {
-        mount_bind(held(hold(&reach.temporary)?.as_fd()), TMP)?;
-    }
+    let open = reach.open().filter_map(|path| Some((path, Open::take(reach, path).ok()?))).collect();
+    let own_tmp = if reach.has_own_tmp() { copy(&reach.temporary).ok() } else { None };
+    keep_the_rest(reach)?;
+    own_tmp.map_or(Ok(()), |own| put(&own, Path::new(TMP)))?;
     let nothing = shared_memory()?;
-    cover(reach, &open, nothing.as_fd())?;
+    cover(reach, open, nothing.as_fd())?;
     protect(reach)?;
     let are_closed = close_sockets(reach, nothing.as_fd());
     fs::remove_file(Path::new(SHARED_MEMORY).join(NOTHING))?;
     // The folder of before may lie below a cover: from there one could climb.
     chdir(here)?;
     Ok(are_closed)
+}
+
+/// A place that stays within reach, taken before what is around it changes.
+enum Open {
+    /// As a mount that can be written.
+    Writable(OwnedFd),
+    /// As it is seen through what is around it.
+    Readable(OwnedFd),
+}
+
+impl Open {
+    fn take(reach: &Reach, path: &Path) -> Result<Self, Errno> {
+        let is_root = path == Path::new("/");
+        let is_writable = !is_root && reach.writable().contains(&path);
+        if is_writable { copy(path).map(Self::Writable) } else { hold(path).map(Self::Readable) }
+    }
+
+    /// Puts it where it belongs, unless it is seen there.
+    fn give(self, path: &Path) -> io::Result<()> {
+        let (Self::Writable(place) | Self::Readable(place)) = &self;
+        let (held_now, there) = (rustix::fs::fstat(place)?, fs::metadata(path).ok());
+        let is_there = there.is_some_and(|there| (there.dev(), there.ino()) == (held_now.st_dev, held_now.st_ino));
+        if !is_there {
+            fs::create_dir_all(path)?;
+        }
+        match self {
+            Self::Writable(place) => put(&place, path),
+            Self::Readable(_) if is_there => Ok(()),
+            Self::Readable(place) => Ok(mount_bind_recursive(held(place.as_fd()), path)?),
+        }
+    }
+}
+
+/// Makes read-only what may not be written: modes, owners and times of files, too, of which Landlock knows nothing.
+fn keep_the_rest(reach: &Reach) -> io::Result<()> {
+    let root = Path::new("/");
+    if !reach.writable().contains(&root) {
+        return make_read_only(root, true);
+    }
+    for path in SYSTEM.iter().map(Path::new).filter(|path| path.is_dir() && !path.is_symlink()) {
+        mount_bind_recursive(path, path)?;
+        make_read_only(path, true)?;
+    }
+    Ok(())
 }
 
 /// Leaves the namespaces of the daemon: as root, or as root of a user namespace in which nothing else changes.
@@ -67,15 +110,6 @@ fn leave() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Opens a place, so that it can be found again once it is covered.
-fn hold(path: &Path) -> Result<OwnedFd, Errno> {
-    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-}
-
-fn held(place: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", place.as_raw_fd())
-}
-
 /// Makes shared memory the command's own; returns an empty file there that nobody can open, to cover files with.
 fn shared_memory() -> io::Result<OwnedFd> {
     mount("nano", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=1777")?;
@@ -84,38 +118,27 @@ fn shared_memory() -> io::Result<OwnedFd> {
 }
 
 /// Covers what is hidden, the outermost first, and uncovers what of it is to be seen.
-fn cover(reach: &Reach, open: &[(&Path, OwnedFd)], nothing: BorrowedFd<'_>) -> io::Result<()> {
+fn cover(reach: &Reach, open: Vec<(&Path, Open)>, nothing: BorrowedFd<'_>) -> io::Result<()> {
     let hidden = reach.hidden.iter().filter(|path| open.iter().all(|(one, _)| one != path));
     let mut steps: Vec<_> = hidden.map(|path| (path.as_path(), None)).collect();
-    steps.extend(open.iter().map(|(path, place)| (*path, Some(place))));
+    steps.extend(open.into_iter().map(|(path, place)| (path, Some(place))));
     steps.sort_by_key(|(path, _)| path.components().count());
     let mut covers = Vec::new();
     for (path, place) in steps {
-        let there = fs::metadata(path).ok();
-        match (place, there) {
-            (Some(place), there) => uncover(path, place, there.as_ref())?,
-            (None, Some(there)) if there.is_dir() => {
+        match place {
+            Some(place) => place.give(path)?,
+            None if path.is_dir() => {
                 mount("nano", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=1m")?;
                 covers.push(path);
             }
-            (None, Some(_)) => {
+            None if path.exists() => {
                 mount_bind(held(nothing), path)?;
                 covers.push(path);
             }
-            (None, None) => {}
+            None => {}
         }
     }
-    covers.into_iter().try_for_each(make_read_only)
-}
-
-/// Puts a folder back in its place, unless it is still there.
-fn uncover(path: &Path, place: &OwnedFd, there: Option<&fs::Metadata>) -> io::Result<()> {
-    let held_now = rustix::fs::fstat(place)?;
-    if there.is_some_and(|there| (there.dev(), there.ino()) == (held_now.st_dev, held_now.st_ino)) {
-        return Ok(());
-    }
-    fs::create_dir_all(path)?;
-    Ok(mount_bind_recursive(held(place.as_fd()), path)?)
+    covers.into_iter().try_for_each(|path| make_read_only(path, false))
 }
 
 /// Makes read-only what is protected. Its folder becomes a mount, too, or it could be moved away with what it holds.
@@ -154,23 +177,7 @@ fn make(path: &Path, workspace: &Path) -> Result<(), Errno> {
 
 fn read_only(path: &Path) -> io::Result<()> {
     mount_bind_recursive(path, path)?;
-    make_read_only(path)
-}
-
-/// Makes the mount at `path` read-only; what it has of other restrictions must be said again.
-fn make_read_only(path: &Path) -> io::Result<()> {
-    let now = statvfs(path)?.f_flag;
-    let kept = [
-        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
-    ];
-    let kept = kept.into_iter().filter(|(flag, _)| now.contains(*flag)).map(|(_, flag)| flag);
-    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |all, one| all | one);
-    Ok(mount_remount(path, flags, c"")?)
+    make_read_only(path, true)
 }
 
 /// Covers every socket of this machine that the session may not write: D-Bus, systemd, Docker, nanod itself. A socket
