@@ -9,6 +9,7 @@ mod boxlite;
 mod catchup;
 mod clients;
 mod closing;
+mod confine;
 mod crash;
 mod cron;
 mod ctl;

@@ -98,7 +98,7 @@ fn particulars(it: &AgentInfo) -> Vec<(&'static str, String)> {
         ("note", or_dash(it.note.as_ref())),
         ("model", or_dash(it.model.as_ref())),
         ("booter", it.booter.clone()),
-        ("level", it.level.to_string()),
+        ("level", super::sessions::level(it.level)),
         ("mode", it.tool_mode.to_string()),
         ("tools", tools(it)),
         ("skills", names(it.skills.as_ref(), "all")),

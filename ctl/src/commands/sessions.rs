@@ -8,7 +8,7 @@ use nano_protocol::message::{Message, NotRun, Outcome};
 use nano_protocol::method::{
     SessionBoot, SessionClose, SessionCreate, SessionDelete, SessionGet, SessionList, SessionMessages,
 };
-use nano_protocol::session::{ListParams, MessagesParams, Session, SessionParams, SessionState};
+use nano_protocol::session::{Level, ListParams, MessagesParams, Session, SessionParams, SessionState};
 
 use crate::commands::submit::Fresh;
 use crate::commands::{or_dash, page};
@@ -168,6 +168,11 @@ fn print(output: &Output, message: &Message) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns a level, and plainly what the one means that confines nothing.
+pub fn level(level: Level) -> String {
+    if level == Level::Host { format!("{level} (commands are not confined)") } else { level.to_string() }
+}
+
 fn particulars(it: &Session) -> Vec<(&'static str, String)> {
     let names = |list: &Option<Vec<String>>, none: &str| list.as_ref().map_or_else(|| none.into(), |all| all.join(","));
     vec![
@@ -179,7 +184,7 @@ fn particulars(it: &Session) -> Vec<(&'static str, String)> {
         ("workspace", it.workspace.clone()),
         ("booter", format!("{} ({})", it.booter, if it.booted { "booted" } else { "not booted" })),
         ("capabilities", names(&it.capabilities, "-")),
-        ("level", it.level.to_string()),
+        ("level", level(it.level)),
         ("tools", names(&it.tools, it.tool_mode.as_str())),
         ("skills", names(&it.skills, "all")),
         ("parent", or_dash(it.parent.as_ref())),

@@ -85,6 +85,9 @@ impl Fresh {
 impl Args {
     /// Returns the submission; its key makes sending it again harmless.
     pub fn params(&self, context: &Context) -> Result<SubmitParams, Failure> {
+        if self.fresh.level == Some(Level::Host) {
+            context.output.warn("the level is host: the session's commands are not confined");
+        }
         let content = text::resolve(self.text.as_deref(), &context.output)?;
         let session = self.session.clone().map(SessionRef);
         let create = if session.is_none() { Some(self.fresh.params(self.new.as_ref())?) } else { None };

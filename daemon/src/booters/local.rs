@@ -1,13 +1,16 @@
-//! The booter `local`: this machine, as the daemon's user. Not confined by the operating system yet, and says so.
+//! The booter `local`: this machine, as the daemon's user, within the session's level as far as this kernel can hold it.
 
 use std::collections::HashMap;
+use std::fs::DirBuilder;
 use std::mem;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::id::TaskId;
+use nano_protocol::session::Level;
 use nano_protocol::tool::Prompt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -16,9 +19,12 @@ use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
 use crate::crash;
 use crate::sandbox::confine::Plan;
+use crate::sandbox::confine::force::Force;
+use crate::sandbox::denial;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
 use crate::sandbox::process::Process;
+use crate::sandbox::reach::{Reach, told};
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 use crate::tools::{Tool, registry};
 
@@ -34,6 +40,7 @@ const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capabi
 pub struct LocalBooter {
     helper: PathBuf,
     env: Vec<(String, String)>,
+    force: OnceLock<Force>,
 }
 
 impl LocalBooter {
@@ -44,7 +51,18 @@ impl LocalBooter {
         if !env.iter().any(|(name, _)| name == "PATH") {
             env.push(("PATH".into(), PATH.into()));
         }
-        Self { helper, env }
+        Self { helper, env, force: OnceLock::new() }
+    }
+
+    /// Has it work with less than this machine can do.
+    #[must_use]
+    pub fn with_force(self, force: Force) -> Self {
+        Self { force: OnceLock::from(force), ..self }
+    }
+
+    /// Returns what of a level this machine can hold; tried when that is first asked for.
+    fn force(&self) -> Force {
+        *self.force.get_or_init(|| Force::of_this_machine(&self.helper))
     }
 
     fn on_path(&self, program: &str) -> Option<PathBuf> {
@@ -61,7 +79,8 @@ impl LocalBooter {
         let really = DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some());
         let capabilities = Capabilities::Known(really.collect());
         let (helper, env) = (self.helper.clone(), self.env.clone());
-        Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, left: Mutex::default() }))
+        let force = self.force();
+        Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, force, left: Mutex::default() }))
     }
 }
 
@@ -84,6 +103,15 @@ impl Booter for LocalBooter {
         Declared { capabilities: DECLARED.into(), prompts: vec![prompt], ..Declared::default() }
     }
 
+    fn bounds(&self, level: Level, workspace: &Path, elsewhere: bool) -> Option<Prompt> {
+        let told = told(level, workspace, elsewhere);
+        let text = format!(
+            "The level of this session is {level}. Of commands that means: {told}. What is refused for that is not to be \
+             worked around; say what you would need."
+        );
+        Some(Prompt { name: "level".into(), source: "booter:local".into(), text })
+    }
+
     fn lacking(&self, capability: Capability) -> String {
         match capability {
             Capability::Python => "python3 is not on PATH".into(),
@@ -92,7 +120,7 @@ impl Booter for LocalBooter {
     }
 
     fn note(&self) -> Option<String> {
-        Some("exec and python are not confined by the operating system: they may do what the daemon's user may".into())
+        Some(self.force().told())
     }
 
     fn attach<'a>(
@@ -111,6 +139,7 @@ struct LocalSandbox {
     shell: PathBuf,
     python: Option<PathBuf>,
     capabilities: Capabilities,
+    force: Force,
     left: Mutex<HashMap<TaskId, Vec<Process>>>,
 }
 
@@ -123,7 +152,28 @@ impl LocalSandbox {
         let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
         let (language, text) = (command.language, command.text.clone());
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
-        Ok(Job { program, language, text, cwd, env: self.env.clone(), plan: Some(Plan::default()) })
+        let mut env = self.env.clone();
+        let plan = self.plan(command, &mut env)?;
+        Ok(Job { program, language, text, cwd, env, plan: Some(plan) })
+    }
+
+    /// Returns what the command must not do, and tells it where to put what it needs for a while.
+    fn plan(&self, command: &Command, env: &mut Vec<(String, String)>) -> Result<Plan, SandboxError> {
+        let no_level = || SandboxError::Start("nobody said how far it may reach; this is a bug in nanod".into());
+        let reach = command.reach.as_ref().ok_or_else(no_level)?;
+        if reach.level == Level::Host {
+            return Ok(Plan::default());
+        }
+        if self.force.landlock.is_none() {
+            return Err(SandboxError::Start(self.force.told() + "; only `level = \"host\"` runs commands here"));
+        }
+        // Without it the command does without: there may be no room.
+        DirBuilder::new().recursive(true).mode(0o700).create(&reach.temporary).ok();
+        let own = self.force.mounts && reach.has_own_tmp();
+        let temporary = if own { "/tmp".into() } else { reach.temporary.to_string_lossy().into_owned() };
+        env.retain(|(name, _)| name != "TMPDIR");
+        env.push(("TMPDIR".into(), temporary));
+        Ok(Plan { reach: Some(Reach::clone(reach)), mounts: self.force.mounts, ..Plan::default() })
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
@@ -139,6 +189,7 @@ impl LocalSandbox {
         let left_running = process.alive();
         let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
+        let output = denial::noted(output, &ending, command.reach.as_deref());
         if left_running > 0 {
             process.goes_on_alone();
             self.keep(command.task, process);

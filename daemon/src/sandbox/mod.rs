@@ -1,15 +1,19 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
 pub mod confine;
+pub mod denial;
 pub mod descendants;
 pub mod helper;
 pub mod lease;
 pub mod leftovers;
 pub mod limits;
 pub mod output;
+pub mod path_error;
 pub mod place;
 pub mod private;
 pub mod process;
+pub mod protected;
+pub mod reach;
 pub mod seen;
 pub mod service;
 pub mod spool;
@@ -20,6 +24,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nano_protocol::id::TaskId;
@@ -118,6 +123,8 @@ pub struct Command {
     pub spill: PathBuf,
     /// Where what it printed last is while it runs, on a computer that shares the host's files.
     pub spool: PathBuf,
+    /// How far it reaches, on a computer that shares the host's files; there it must be said.
+    pub reach: Option<Arc<reach::Reach>>,
     /// Answer once it runs instead of at its end; it counts as left running.
     pub background: bool,
 }

@@ -14,6 +14,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub use super::path_error::{PathError, shown};
+use super::path_error::{io_error, not_regular};
+use super::reach::Reach;
 use super::seen::Seen;
 
 /// The deepest path that is taken.
@@ -28,8 +31,12 @@ pub struct Workspace {
     root: Root,
     restrict: bool,
     readable: Vec<PathBuf>,
+    reach: Option<Arc<Reach>>,
     pub(super) seen: Arc<Seen>,
 }
+
+/// Why a path is out of reach, if it is.
+pub(super) type Bars = fn(&Reach, &Path) -> Option<&'static str>;
 
 /// A folder that is opened once and resolved beneath.
 #[derive(Debug)]
@@ -38,48 +45,10 @@ struct Root {
     folder: OwnedFd,
 }
 
-/// Why a path cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PathError {
-    /// It leads out.
-    #[error("`{path}` is outside the workspace {root}; use a path below it")]
-    Outside {
-        /// As it was given.
-        path: String,
-        /// The workspace.
-        root: PathBuf,
-    },
-    /// It cannot name a file.
-    #[error("bad path: {0}")]
-    Bad(String),
-    /// It names something else than a file with contents.
-    #[error("`{path}` is not a regular file but {what}")]
-    NotRegular {
-        /// As it was given.
-        path: String,
-        /// What it is.
-        what: &'static str,
-    },
-    /// Somebody else changed it.
-    #[error("`{path}` was not changed: conflict: somebody else changed it since it was read; read it again")]
-    Changed {
-        /// As it was given.
-        path: String,
-    },
-    /// The system refused.
-    #[error("`{path}`: {}", Errno::from_io_error(source).map_or_else(|| source.to_string(), explain))]
-    Io {
-        /// As it was given.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-}
-
 impl Workspace {
     /// Opens the folder `path`; `restrict` keeps file tools below it.
     pub fn open(path: &Path, restrict: bool) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new(), seen: Arc::default() })
+        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new(), reach: None, seen: Arc::default() })
     }
 
     /// Adds folders, absolute, that may be read although they lie outside, as soon as they are there.
@@ -94,6 +63,24 @@ impl Workspace {
     pub fn with_seen(mut self, seen: Arc<Seen>) -> Self {
         self.seen = seen;
         self
+    }
+
+    /// Keeps tools within `reach`, too; what it shows may be read.
+    #[must_use]
+    pub fn with_reach(self, reach: Reach) -> Self {
+        let readable = reach.shown.iter().chain([&reach.temporary]).cloned().collect();
+        Self { reach: Some(Arc::new(reach)), ..self.with_readable(readable) }
+    }
+
+    /// Returns how far commands reach that are run for it.
+    pub fn reach(&self) -> Option<Arc<Reach>> {
+        self.reach.clone()
+    }
+
+    /// Refuses what is out of reach.
+    pub(super) fn check_reach(&self, given: &str, path: &Path, bars: Bars) -> Result<(), PathError> {
+        let why = self.reach.as_ref().and_then(|reach| bars(reach, path));
+        why.map_or(Ok(()), |why| Err(PathError::Protected { path: shown(given), why }))
     }
 
     /// Returns where the folder really is.
@@ -162,14 +149,19 @@ impl Workspace {
         } else {
             rustix::fs::openat(&self.root.folder, path, flags, Mode::empty())
         };
-        opened.map_err(|why| match why {
+        let opened = opened.map_err(|why| match why {
             why if self.restrict && is_escape(why) => {
                 PathError::Outside { path: shown(given), root: self.root.path.clone() }
             }
             Errno::NXIO | Errno::NODEV => not_regular(given, FileType::Unknown),
             Errno::NAMETOOLONG => PathError::Bad(format!("`{}` is too long", shown(given))),
             why => io_error(given, why),
-        })
+        })?;
+        if self.reach.is_some() {
+            let real = real_path(&opened).map_err(|source| PathError::Io { path: shown(given), source })?;
+            self.check_reach(given, &real, Reach::bars_reading)?;
+        }
+        Ok(opened)
     }
 }
 
@@ -232,41 +224,6 @@ pub(super) fn check(path: &str) -> Result<&str, PathError> {
             named(&format!("has more than {DEPTH} levels"))
         }
         () => Ok(path),
-    }
-}
-
-/// Returns `path` short enough for a message, without control characters.
-pub fn shown(path: &str) -> String {
-    let mut text: String = path.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).take(200).collect();
-    if path.chars().nth(200).is_some() {
-        text.push('…');
-    }
-    text
-}
-
-pub(super) fn io_error(path: &str, why: Errno) -> PathError {
-    PathError::Io { path: shown(path), source: why.into() }
-}
-
-pub(super) fn not_regular(path: &str, kind: FileType) -> PathError {
-    let what = match kind {
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Symlink => "a link",
-        FileType::RegularFile | FileType::Unknown => "something that cannot be opened",
-    };
-    PathError::NotRegular { path: shown(path), what }
-}
-
-fn explain(why: Errno) -> String {
-    match why {
-        Errno::NOENT => "no such file or folder".into(),
-        Errno::ACCESS | Errno::PERM => "permission denied".into(),
-        Errno::NOTDIR => "not a folder".into(),
-        Errno::LOOP => "too many links".into(),
-        other => other.to_string(),
     }
 }
 

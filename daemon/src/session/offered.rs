@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nano_protocol::event::{Data, EventType};
-use nano_protocol::session::Session;
 use nano_protocol::tool::{Prompt, Tool as WireTool};
 use serde_json::json;
 
@@ -72,9 +71,14 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
 }
 
 /// Returns the booter's parts of the prompt.
-pub fn booter_prompts(deps: &Deps, session: &Session) -> Vec<Prompt> {
-    let declared = deps.booter(&session.booter).map(|booter| booter.declared(Path::new(&session.workspace)));
-    declared.map(|declared| declared.prompts).unwrap_or_default()
+pub fn booter_prompts(deps: &Deps, record: &SessionRecord) -> Vec<Prompt> {
+    let session = &record.session;
+    let Some(booter) = deps.booter(&session.booter) else { return Vec::new() };
+    let (workspace, level) = (Path::new(&session.workspace), session.level);
+    let elsewhere = !record.restricted && !deps.agent(&session.agent).restrict_to_workspace;
+    let mut prompts = booter.declared(workspace).prompts;
+    prompts.extend(booter.bounds(level, workspace, elsewhere));
+    prompts
 }
 
 pub(super) fn found(words: Option<&[String]>) -> Capabilities {
@@ -102,7 +106,7 @@ pub fn refresh_tools(deps: &Deps, record: &mut SessionRecord, skills: &Offer) ->
 
 impl Actor {
     pub(super) fn booter_prompts(&self) -> Vec<Prompt> {
-        booter_prompts(&self.deps, &self.record.session)
+        booter_prompts(&self.deps, &self.record)
     }
 
     /// Returns the tools of now, made once until something changes.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::id::{SessionId, is_session_name};
-use nano_protocol::session::{CreateParams, Session, SessionState};
+use nano_protocol::session::{CreateParams, Level, Session, SessionState};
 use nano_protocol::task::{Task, Usage};
 use serde_json::json;
 
@@ -110,6 +110,9 @@ pub(super) fn new_record(
         updated_at: now,
         usage: Usage::default(),
     };
+    if session.level == Level::Host {
+        tracing::warn!(session = %session.id, "its level is host: its commands are not confined");
+    }
     Ok(SessionRecord {
         session,
         tools: Vec::new(),

@@ -34,7 +34,7 @@ pub async fn prompts(deps: &Deps, record: &SessionRecord) -> SessionPrompts {
     let skills = skills::offer(deps, session).await;
     let set = offered(deps, record, &skills);
     let persona = deps.agent(&session.agent).system_prompt;
-    let prompts = prompt::parts(&persona, booter_prompts(deps, session), skills.prompts(), &set.wire());
+    let prompts = prompt::parts(&persona, booter_prompts(deps, record), skills.prompts(), &set.wire());
     let assembled = prompt::assembled(&prompts);
     SessionPrompts { session: session.id.clone(), booted: session.booted, exact: set.exact, prompts, assembled }
 }
