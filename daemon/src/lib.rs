@@ -186,6 +186,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
+        processes: session::processes::Processes::default(),
         started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
@@ -232,6 +233,7 @@ async fn end(
     tracing::info!("going down");
     deps.shutdown.ended(ENDING).await;
     deps.shutdown.finish();
+    deps.processes.ended().await;
     closing.cancel();
     if serving.await.is_err() {
         tracing::error!("the listener panicked");

@@ -123,7 +123,19 @@ impl LocalSandbox {
         let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
         let (language, text) = (command.language, command.text.clone());
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
-        Ok(Job { program, language, text, cwd, env: self.env.clone(), plan: Some(Plan::default()) })
+        Ok(Job { program, language, text, cwd, env: self.env.clone(), plan: Some(Plan::default()), input: false })
+    }
+
+    async fn start(&self, command: Command) -> Result<Process, SandboxError> {
+        let job = Job { input: true, ..self.job(&command)? };
+        crash::point("process.spawn.before");
+        let mut process = Process::start(&self.helper, &job, command.spill, command.spool).await?;
+        crash::point("process.spawn.after");
+        process.output().keep_all();
+        match process.news().await {
+            Some(News::Failed(why)) => Err(SandboxError::Start(why)),
+            _ => Ok(process),
+        }
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
@@ -186,7 +198,7 @@ async fn ending(process: &mut Process, command: &Command, cancel: &CancellationT
 }
 
 /// Returns the name of a signal.
-pub(super) fn signal_name(number: i32) -> String {
+pub fn signal_name(number: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
         "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
@@ -207,6 +219,10 @@ impl Sandbox for LocalSandbox {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Report, SandboxError>> {
         Box::pin(self.run(command, cancel))
+    }
+
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, SandboxError>> {
+        Box::pin(self.start(command))
     }
 
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {

@@ -21,6 +21,7 @@ mod lending;
 mod obey;
 mod offered;
 pub mod opening;
+pub mod processes;
 pub mod profiles;
 pub mod prompt;
 pub mod reading;

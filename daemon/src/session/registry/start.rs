@@ -14,6 +14,7 @@ use nano_protocol::task::{Origin, TaskState};
 use super::Registry;
 use crate::session::actor::Command;
 use crate::session::computer;
+use crate::session::processes;
 use crate::session::recovery::{forget_spools, step};
 use crate::session::restore::interrupt;
 use crate::session::tries::{self, Start};
@@ -43,6 +44,7 @@ impl Registry {
         let store = &self.deps.store;
         let clean = store.get::<bool>(&Key::meta(STOPPED))?.is_some();
         let mut changes = if clean { vec![Change::Delete(Key::meta(STOPPED))] } else { Vec::new() };
+        changes.extend(processes::lost(&self.deps)?);
         let mut left = Left::default();
         let mut all = Vec::new();
         let unfinished = self.unfinished();
@@ -183,7 +185,7 @@ impl Registry {
     pub(super) fn may_take_up(&self, id: &SessionId, command: &Command) -> Result<(), RpcError> {
         let own = match command {
             Command::Submit(submission, _) => submission.origin != Origin::User,
-            Command::Lend(..) | Command::Children => true,
+            Command::Lend(..) | Command::Children | Command::Unhear(..) => true,
             // The first is counted.
             Command::Wake(_)
             | Command::Steer(..)
