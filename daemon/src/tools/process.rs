@@ -26,9 +26,9 @@ pub struct Order {
     /// Which one, for all but list.
     pub id: Option<String>,
     /// For log: the byte of its output to begin at; the end is shown unless told.
-    pub offset: Option<u64>,
+    pub offset: Option<i64>,
     /// For log: show so many of the last lines instead.
-    pub tail: Option<usize>,
+    pub tail: Option<i64>,
     /// For write: the text, with its line end.
     pub text: Option<String>,
     /// For write: close its input after that.

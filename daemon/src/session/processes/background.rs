@@ -33,6 +33,11 @@ impl Background for Registry {
     }
 }
 
+fn natural<T: TryFrom<i64>>(name: &str, asked: Option<i64>) -> Result<Option<T>, String> {
+    let wrong = |asked| format!("bad arguments: `{name}` must be 0 or more, not {asked}");
+    asked.map(|asked| T::try_from(asked).map_err(|_| wrong(asked))).transpose()
+}
+
 impl Registry {
     async fn begun(&self, context: &ToolContext, command: Command) -> Result<ToolOutcome, String> {
         if context.cancel.is_cancelled() {
@@ -72,7 +77,8 @@ impl Registry {
             Action::Write => self.written(context, &id, &order).await,
             Action::Kill => self.killed(context, &id).await,
             Action::Log | Action::List => {
-                let (process, page) = self.looked(&id, Part::new(order.offset, order.tail))?;
+                let (process, page) =
+                    self.looked(&id, Part::new(natural("offset", order.offset)?, natural("tail", order.tail)?))?;
                 let text = said::piece(&page, &said::state(&process, self.deps().clock.now()));
                 Ok(self.shown_if_over(context, process, ToolOutcome::Done(text)).await)
             }

@@ -38,7 +38,8 @@ pub(super) async fn record_end(registry: &Registry, process: &Process, ending: &
         return;
     }
     let printed = live.printed(&process.output);
-    let tail = printed.tail.get(printed.tail.len().saturating_sub(TAIL)..).unwrap_or_default();
+    let known = printed.last();
+    let tail = known.get(known.len().saturating_sub(TAIL)..).unwrap_or_default();
     let tail = if (tail.len() as u64) < printed.bytes { whole_lines_after(tail) } else { tail };
     let state = if ending.killed { ProcessState::Killed } else { ProcessState::Exited };
     let process = Process {

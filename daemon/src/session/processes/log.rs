@@ -62,6 +62,12 @@ impl Printed {
         }
     }
 
+    /// Returns the last bytes, as far as they are known.
+    pub(super) fn last(&self) -> Vec<u8> {
+        let whole = self.bytes == (self.head.len() + self.tail.len()) as u64;
+        if whole { [self.head.as_slice(), &self.tail].concat() } else { self.tail.clone() }
+    }
+
     fn from(&self, offset: u64) -> Page {
         let (from, raw) = self.read(offset);
         let skipped =
