@@ -134,7 +134,7 @@ async fn look_after(registry: Registry, process: Process, mut running: sandbox::
 /// Waits until nothing of it runs any more; notes how its shell ended.
 async fn whole(running: &mut sandbox::process::Process, ending: &mut Ending) {
     while let Some(news) = running.news().await {
-        note(news, ending);
+        note(&news, ending);
     }
     if ending.status.is_none() && ending.signal.is_none() {
         // Somebody has killed its helper.
@@ -145,23 +145,21 @@ async fn whole(running: &mut sandbox::process::Process, ending: &mut Ending) {
 
 /// Ends it with all that it has started.
 async fn end(running: &mut sandbox::process::Process, ending: &mut Ending) {
-    let mut told = Vec::new();
     running.end();
     let all = async {
         while let Some(news) = running.news().await {
-            told.push(news);
+            note(&news, ending);
         }
     };
     tokio::time::timeout(said::PATIENCE, all).await.ok();
     running.ended().await;
     running.drain().await;
-    told.into_iter().for_each(|news| note(news, ending));
 }
 
-fn note(news: News, ending: &mut Ending) {
+fn note(news: &News, ending: &mut Ending) {
     match news {
-        News::Exited(status) => ending.status = Some(status),
-        News::Signalled(number) => ending.signal = Some(signal_name(number)),
+        News::Exited(status) => ending.status = Some(*status),
+        News::Signalled(number) => ending.signal = Some(signal_name(*number)),
         News::Started | News::Failed(_) => {}
     }
 }

@@ -52,7 +52,7 @@ pub(super) async fn record_end(registry: &Registry, process: &Process, ending: &
     let (session, bytes) = (process.session.clone(), printed.bytes);
     let tail = String::from_utf8_lossy(tail).into_owned();
     crash::point("process.end.before");
-    let recorded = deps.store.commit(Commit::owed(ended(ProcessRecord { process, bytes, tail }))).await;
+    let recorded = deps.store.commit(Commit::owed(ended(&ProcessRecord { process, bytes, tail }))).await;
     crash::point("process.end.after");
     match recorded {
         Ok(_) => poke(registry, &session),
@@ -61,7 +61,7 @@ pub(super) async fn record_end(registry: &Registry, process: &Process, ending: &
 }
 
 /// What is recorded of an end.
-fn ended(record: ProcessRecord) -> Vec<Change> {
+fn ended(record: &ProcessRecord) -> Vec<Change> {
     let Process { id, session, task, .. } = &record.process;
     let (key, untold) = (Key::process(id), Key::untold(session, id));
     let (session, task) = (Some(session.clone()), Some(task.clone()));
@@ -69,7 +69,7 @@ fn ended(record: ProcessRecord) -> Vec<Change> {
     // The names that the event has had from the beginning.
     (data["process"], data["code"]) = (json!(id), json!(record.process.status));
     let event = Draft { session, task, kind: EventType::ProcessExited, data };
-    vec![Change::put(key, &record), Change::put(untold, &1), Change::Event(event)]
+    vec![Change::put(key, record), Change::put(untold, &1), Change::Event(event)]
 }
 
 /// Returns what is recorded, at a start, of those that ended with the daemon before.
@@ -80,7 +80,7 @@ pub fn lost(deps: &Deps) -> Result<Vec<Change>, StoreError> {
         let process = &mut record.process;
         (process.state, process.ended_at) = (ProcessState::Lost, Some(deps.clock.now()));
         record.bytes = std::fs::metadata(&process.output).map_or(0, |meta| meta.len());
-        ended(record)
+        ended(&record)
     });
     Ok(lost.collect())
 }

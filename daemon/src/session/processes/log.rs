@@ -89,8 +89,8 @@ impl Printed {
         let start = self.bytes.saturating_sub(MOST as u64);
         let (from, raw) = self.read(start);
         let whole = if from == 0 { &raw[..] } else { whole_lines_after(&raw) };
-        let ends = memchr::memrchr_iter(b'\n', whole.strip_suffix(b"\n").unwrap_or(whole));
-        let begin = lines.checked_sub(1).map_or(whole.len(), |before| ends.skip(before).next().map_or(0, |at| at + 1));
+        let mut ends = memchr::memrchr_iter(b'\n', whole.strip_suffix(b"\n").unwrap_or(whole));
+        let begin = lines.checked_sub(1).map_or(whole.len(), |before| ends.nth(before).map_or(0, |at| at + 1));
         let shown = &whole[begin..];
         let shown = if self.is_over { shown } else { whole_characters(shown) };
         let from = from + (raw.len() - whole.len() + begin) as u64;
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn piece_after_piece_is_all_of_it() {
-        let all: String = (0..20_000).map(|n| format!("{n} é\n")).collect();
+        let all = (0..20_000).map(|n| format!("{n} é\n")).collect::<Vec<_>>().concat();
         for (name, all) in [("lines", all), ("line", "é".repeat(30_000))] {
             let printed = printed(name, all.as_bytes(), all.as_bytes(), true);
             let (mut at, mut read) = (0, String::new());
