@@ -133,7 +133,9 @@ pub fn check(config: &Config) -> Result<(), String> {
 }
 
 /// How long what was cut may take to end: TERM, two seconds, KILL, and some air.
-const ENDING: Duration = Duration::from_secs(4);
+const ENDING: Duration = Duration::from_millis(3500);
+/// How long after the cut the store may tidy up; nothing is lost without that.
+const LAST: Duration = Duration::from_millis(4400);
 
 /// What the daemon is started with.
 pub struct Start {
@@ -202,18 +204,17 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let socket = Socket::bind(&places.socket, group)
         .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
-    // Nobody reads a session before this; and who has no socket did not die of a session.
-    let left = tokio::select! {
-        left = registry.count() => Some(left?),
-        () = shutdown.stopping().cancelled() => None,
-    };
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    tell(Phase::Ready);
+    (!shutdown.stopping().is_cancelled()).then(|| tell(Phase::Ready));
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
+    let watched = deps.clone();
+    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
+    // Not tracked: on a full disk it waits for room, and the end does not wait for it.
+    let begun = tokio::spawn(registry.clone().begin());
     tokio::select! {
-        () = registry.wake(left.unwrap_or_default()) => {}
+        _ = begun => {}
         () = shutdown.stopping().cancelled() => {}
     }
     shutdown.spawn("scheduler", scheduler.run());
@@ -231,25 +232,26 @@ async fn end(
 ) -> Result<(), RunError> {
     deps.shutdown.stopping().cancelled().await;
     tracing::info!("going down");
+    let late = tokio::spawn(deps.shutdown.clone().late(LAST));
     deps.shutdown.ended(ENDING).await;
     deps.shutdown.finish();
     deps.processes.ended().await;
     closing.cancel();
-    if serving.await.is_err() {
-        tracing::error!("the listener panicked");
-    }
+    // What a store says that is closed is no failure.
+    let failure = deps.failure();
     let last = async {
+        if serving.await.is_err() {
+            tracing::error!("the listener panicked");
+        }
         registry.stopped().await;
         deps.store.close().await;
     };
-    if tokio::time::timeout(LAST_WRITES, last).await.is_err() {
-        tracing::warn!("the store was still writing; it goes on with that at the next start");
+    tokio::select! {
+        () = last => {}
+        _ = late => tracing::warn!("the store was still writing; it goes on with that at the next start"),
     }
-    deps.failure().or_else(|| deps.store.failure()).map_or(Ok(()), |error| Err(error.into()))
+    failure.or_else(|| deps.store.failure()).map_or(Ok(()), |error| Err(error.into()))
 }
-
-/// How long the store may tidy up at the end; nothing is lost without that.
-const LAST_WRITES: Duration = Duration::from_secs(10);
 
 /// Opens the store, which tells of what it records.
 async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog), StoreError> {
@@ -273,14 +275,13 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
     config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id)
 }
 
-/// Starts what goes on beside requests: taking up changed skills, forgetting old events, noticing a failed store.
+/// Starts what goes on beside requests: taking up changed skills, forgetting old events.
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
+    shutdown.spawn("deleted", session::deletion::remove_folders(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
-    let watched = deps.clone();
-    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
     let (store, clock, live) = (deps.store.clone(), deps.clock.clone(), deps.live.clone());
     shutdown.spawn("keep-events", event_log::keep_short(store, clock, live, shutdown.stopping().clone()));
 }

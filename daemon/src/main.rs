@@ -5,7 +5,8 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -67,9 +68,12 @@ enum StoreCommand {
     Repair,
 }
 
+/// Whether a SIGHUP has come.
+static HUNG_UP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
 /// Reads the command line. A SIGHUP reloads, once there is something to reload; before that it must not end the start.
 fn arguments() -> Arguments {
-    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()));
+    drop(signal_hook::flag::register(signal_hook::consts::SIGHUP, HUNG_UP.clone()));
     Arguments::parse()
 }
 
@@ -85,11 +89,7 @@ fn main() -> ExitCode {
     let arguments = arguments();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
-        // Not the configuration: a store must be within reach whatever that says.
-        return match Places::find(&env, &arguments.flags()) {
-            Ok(places) => work_offline(command, &places.state_dir),
-            Err(error) => complain(&error.to_string(), EX_CONFIG),
-        };
+        return store(command, &env, arguments.flags());
     }
     if let Err(why) = leftovers::step_out(env.get(leftovers::MARK), std::env::args_os()) {
         return complain(&format!("it was started by a command of another nanod and cannot start anew: {why}"), 1);
@@ -159,7 +159,10 @@ async fn serve(start: Start) -> Result<(), RunError> {
     let ask = start.reload.0.clone();
     tokio::spawn(async move {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { return tracing::error!("SIGHUP cannot be caught") };
-        while hangup.recv().await.is_some() {
+        // One that came before this was heard of may have come after the config was read.
+        let mut came = HUNG_UP.load(Ordering::Relaxed);
+        while came || hangup.recv().await.is_some() {
+            came = false;
             // Where the queue is full enough reloads are to come.
             ask.try_send(None).ok();
         }
@@ -212,6 +215,16 @@ fn allow_many_descriptors() {
     }
 }
 
+/// Works on the store. Neither the configuration nor a place for the socket: a store must be within reach whatever
+/// those are.
+fn store(command: &StoreCommand, env: &Env, flags: Flags) -> ExitCode {
+    let none = Some(PathBuf::from("/dev/null"));
+    match Places::find(env, &Flags { socket: none.clone(), config: none, ..flags }) {
+        Ok(places) => work_offline(command, &places.state_dir),
+        Err(error) => complain(&error.to_string(), EX_CONFIG),
+    }
+}
+
 /// Does it and returns the exit status.
 fn work_offline(command: &StoreCommand, state: &Path) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -237,7 +250,7 @@ fn work_offline(command: &StoreCommand, state: &Path) -> ExitCode {
 
 async fn offline_work(command: &StoreCommand, state: &Path) -> Result<String, OfflineError> {
     match command {
-        StoreCommand::Check => offline::check(state).await,
+        StoreCommand::Check => offline::check(state, &std::env::temp_dir()).await,
         StoreCommand::Export { file: None } => {
             offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
         }

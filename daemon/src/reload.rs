@@ -4,6 +4,7 @@
 //! old value, and the log and a `warning` event name it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nano_protocol::event::EventType;
 use serde_json::json;
@@ -15,6 +16,9 @@ use crate::config::{self, Config};
 use crate::session::configured::{Asked, Configured};
 use crate::session::deps::Deps;
 use crate::{Phase, check, models, private, telemetry};
+
+/// How long reading may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reloads what `deps` stands on.
 pub(crate) struct Reload {
@@ -35,7 +39,14 @@ impl Reload {
                 Some(asked) = requests.recv() => asked,
             };
             (self.tell)(Phase::Reloading);
-            let done = self.reload().await;
+            let done = tokio::select! {
+                biased;
+                () = stopping.cancelled() => return,
+                done = self.reload() => done,
+            };
+            if stopping.is_cancelled() {
+                return;
+            }
             (self.tell)(Phase::Ready);
             let by_signal = asked.is_none();
             if let Err(why) = &done {
@@ -51,7 +62,10 @@ impl Reload {
 
     async fn reload(&self) -> Result<(), String> {
         let (places, env) = (self.places.clone(), self.env.clone());
-        let read = tokio::task::spawn_blocking(move || read(&places, &env)).await;
+        let reading = tokio::task::spawn_blocking(move || read(&places, &env));
+        // What it names may lie on a disk that does not answer.
+        let read = tokio::time::timeout(PATIENCE, reading).await;
+        let read = read.map_err(|_| format!("reading it, or a file that it names, takes longer than {PATIENCE:?}"))?;
         let mut next =
             read.map_err(|_| "reading it failed inside the daemon; its log has the details".to_owned())??;
         let models = models(&next.models, &self.deps.finder).await.map_err(|why| why.to_string())?;

@@ -67,13 +67,15 @@ impl Shutdown {
 
     /// Returns once every task has ended, or `limit` after the cut.
     pub async fn ended(&self, limit: Duration) {
-        let late = async {
-            self.cutting.cancelled().await;
-            tokio::time::sleep(limit).await;
-        };
         tokio::select! {
             () = self.tracker.wait() => {}
-            () = late => tracing::warn!("some tasks did not end in time"),
+            () = self.clone().late(limit) => tracing::warn!("some tasks did not end in time"),
         }
+    }
+
+    /// Returns `limit` after the cut.
+    pub async fn late(self, limit: Duration) {
+        self.cutting.cancelled().await;
+        tokio::time::sleep(limit).await;
     }
 }

@@ -143,15 +143,48 @@ async fn edits_touch_nothing_else() {
     let w = Fixture::new();
     w.write("crlf", b"\xef\xbb\xbfone\r\ntwo\r\n\xff\xfe\r\n");
     let text = w.done("edit_file", json!({"path": "crlf", "old_text": "one\ntwo", "new_text": "1\n2"})).await;
-    assert_eq!(text, "replaced once in crlf (line 1)");
+    assert_eq!(text, "replaced once in crlf (line 1; tolerant match: quotes, dashes, blanks or line ends differ)");
     assert_eq!(w.read("crlf"), b"\xef\xbb\xbf1\r\n2\r\n\xff\xfe\r\n");
     w.write("f", "a\nb\na\n");
     let why = w.failed("edit_file", json!({"path": "f", "old_text": "a", "new_text": "x"})).await;
     assert!(why.contains("occurs 2 times (lines 1, 3)"), "{why}");
     assert_eq!(w.read("f"), b"a\nb\na\n");
     let all = json!({"path": "f", "old_text": "a", "new_text": "x", "replace_all": true});
-    assert_eq!(w.done("edit_file", all).await, "replaced 2 times in f (lines 1, 3)");
+    assert_eq!(w.done("edit_file", all).await, "replaced 2 times in f (lines 1, 3; exact match)");
     assert_eq!(w.read("f"), b"x\nb\nx\n");
+}
+
+#[tokio::test]
+async fn a_tolerant_edit_changes_its_lines_alone() {
+    let w = Fixture::new();
+    w.write("f", "\u{201c}first\u{201d} \u{2460}\r\nsay \u{201c}hi\u{201d}  \nend\r\n");
+    let edit = json!({"path": "f", "old_text": "say \"hi\"\nend\n", "new_text": "say \"ho\"\nend\n"});
+    let text = w.done("edit_file", edit).await;
+    assert!(text.contains("(line 2; tolerant match"), "{text}");
+    assert_eq!(w.read("f"), "\u{201c}first\u{201d} \u{2460}\r\nsay \"ho\"\nend\r\n".as_bytes());
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_is_a_conflict() {
+    let edit = ("edit_file", json!({"path": "f", "old_text": "a", "new_text": "b"}));
+    let write = ("write_file", json!({"path": "f", "content": "b\n"}));
+    for (tool, arguments) in [edit, write] {
+        let w = Fixture::new();
+        w.write("f", "a\n");
+        let seen = w.done("read_file", json!({"path": "f"})).await;
+        assert_eq!(seen, "a\n");
+        w.write("f", "a new\n");
+        let why = w.failed(tool, arguments.clone()).await;
+        assert!(why.contains("conflict") && why.contains("read it again"), "{tool}: {why}");
+        assert_eq!(w.read("f"), b"a new\n", "{tool}");
+        let _ = w.done("read_file", json!({"path": "f"})).await;
+        let _ = w.done(tool, arguments.clone()).await;
+        // What the session wrote itself is known to it.
+        let _ = w.done("write_file", json!({"path": "f", "content": "a\n"})).await;
+        let _ = w.done(tool, arguments).await;
+        let left = fs::read_dir(w.path("")).unwrap().count();
+        assert_eq!(left, 1, "{tool}: no temporary file stays");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

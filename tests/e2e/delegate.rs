@@ -146,6 +146,28 @@ fn three_deep_and_no_deeper() {
 }
 
 #[test]
+fn the_eighth_is_waited_for_again_after_a_restart() {
+    let server = obedient();
+    let mut daemon = daemon(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let mut orders = vec![json!({"content": "work held", "wait": false}); 7];
+    orders.push(json!({"content": "work held"}));
+    let task = client.submit(&session, &order("-", &orders));
+    let below = wait_children(&mut client, &session, 8);
+    server.wait_requests(9);
+    daemon.kill9();
+    daemon.restart();
+    server.wait_requests(17);
+    let mut client = daemon.client();
+    server.open("held");
+    assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+    let last = results(&mut client, &session).remove(7);
+    assert_eq!((last.ok, last.content.as_str()), (Some(true), "42"));
+    assert_eq!(children(&mut client, &session).len(), below.len());
+}
+
+#[test]
 fn eight_at_once_and_no_more() {
     let server = obedient();
     let mut daemon = daemon(&server);

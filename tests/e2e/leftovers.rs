@@ -234,3 +234,25 @@ fn after_an_orderly_end_there_is_nothing_to_end() {
     daemon.restart();
     assert!(!daemon.log().contains("an earlier run"), "{}", daemon.log());
 }
+
+#[test]
+fn what_a_command_prints_after_its_call_is_not_spooled() {
+    let command = "(while [ ! -e go ]; do sleep 0.02; done; echo later; sleep 60) &";
+    let server = ModelServer::script(vec![Turn::exec("c1", command), Turn::text("done").gated("end")]);
+    let daemon = Daemon::start(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    server.wait_requests(2);
+    fs::write(daemon.workspace().join("go"), "").expect("a file");
+    let spill = daemon.state().join("spill").join(&session);
+    let files = || fs::read_dir(&spill).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+    // The spool is written first.
+    wait::until("what it prints later", || {
+        files().iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("later"))).then_some(())
+    });
+    let is_spool = |file: &Path| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("running-"));
+    assert!(!files().iter().any(|file| is_spool(file)), "{:?}", files());
+    server.open("end");
+    assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
+}

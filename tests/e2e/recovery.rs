@@ -167,7 +167,8 @@ fn check_change(point: &'static str, call: (&str, Value), meanwhile: Option<&str
     let left = std::fs::read_dir(world.daemon.workspace()).expect("the workspace").count();
     assert_eq!(left, 1, "{name} at {point} leaves nothing behind");
     if short == "T(c1)" {
-        let says = if name == "write_file" { "wrote 13 bytes to f" } else { "replaced once in f (line 1)" };
+        let says =
+            if name == "write_file" { "wrote 13 bytes to f" } else { "replaced once in f (line 1; exact match)" };
         assert_eq!(results[0].content, says);
     }
 }

@@ -1,7 +1,9 @@
 //! Reading the config anew, by signal and over RPC: a bad file changes nothing, a good one everything at once.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -10,8 +12,12 @@ use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
 use nano_tests::model_server::{ModelServer, Turn};
 use nano_tests::{processes, wait};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+
+/// Opening a pipe fails while nobody reads it.
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
 /// A daemon whose config is written by parts.
 pub struct Bench {
@@ -162,6 +168,87 @@ fn none_is_taken_while_the_daemon_goes_down() {
     bench.hang_up();
     fs::write(work.join("go"), "").expect("a file");
     assert_eq!(bench.daemon.wait().code(), Some(0), "{}", bench.daemon.log());
+}
+
+/// Makes a pipe that nobody writes into.
+fn pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+}
+
+/// A config with a cassette that nobody can read to its end, in a pipe.
+fn with_endless(bench: &Bench) {
+    pipe(&bench.daemon.root().join("cassette"));
+    bench.write("drain = \"1h\"", "", "[models.m]\napi = \"replay\"\ncassette = \"cassette\"");
+}
+
+#[test]
+fn a_pipe_is_no_config() {
+    let mut bench = idle();
+    let file = bench.daemon.root().join("nanod.toml");
+    for (secret, says) in [(false, "pipe"), (true, "key")] {
+        fs::remove_file(&file).expect("the config");
+        if secret {
+            pipe(&bench.daemon.root().join("key"));
+            bench.write("", "", "[models.m]\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"m\"\napi_key_file = \"key\"");
+        } else {
+            pipe(&file);
+        }
+        let error = bench.client.call("daemon.reload", &json!({})).expect_err("a pipe");
+        assert!(error.message.contains(says), "{error:?}");
+        bench.write("", "max_turns = 9", "");
+        bench.reload();
+        assert_eq!(bench.agent()["max_turns"], 9);
+    }
+}
+
+#[test]
+fn one_that_does_not_end_does_not_keep_the_daemon() {
+    let mut bench = idle();
+    bench.daemon.kill9();
+    let path = bench.daemon.root().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(wait::DEADLINE)).expect("a socket");
+    bench.daemon.set_env(vec![("NOTIFY_SOCKET", path.display().to_string())]);
+    bench.write("drain = \"1h\"", "", "");
+    bench.daemon.restart();
+    with_endless(&bench);
+    bench.hang_up();
+    let mut buffer = [0; 4096];
+    let mut told = || {
+        let length = socket.recv(&mut buffer).expect("a word of the daemon");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert_eq!(told().trim_end(), "READY=1");
+    assert!(told().starts_with("RELOADING=1"));
+    assert_eq!(bench.daemon.terminate().code(), Some(0), "{}", bench.daemon.log());
+    assert_eq!(told().trim_end(), "STOPPING=1");
+    socket.set_nonblocking(true).expect("a socket");
+    assert!(socket.recv(&mut [0; 64]).is_err(), "it is not ready while it stops");
+}
+
+#[test]
+fn a_signal_that_comes_early_is_not_lost() {
+    let mut bench = idle();
+    bench.daemon.kill9();
+    with_endless(&bench);
+    let cassette = bench.daemon.root().join("cassette");
+    let mut child = bench.daemon.command().stderr(Stdio::null()).spawn().expect("nanod starts");
+    let pid = i32::try_from(child.id()).expect("a process id");
+    // Who can open it for writing knows that it is being read: the config was.
+    let writer = || OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&cassette).ok();
+    let first = wait::until("a start that reads the cassette", writer);
+    bench.write("", "max_turns = 9", "");
+    processes::signal(pid, Signal::HUP);
+    let again = bench.daemon.root().join("again");
+    fs::write(&again, "").and_then(|()| fs::rename(&again, &cassette)).expect("an end of the cassette");
+    drop(first);
+    let mut client = wait::until("the daemon", || Client::connect(&bench.daemon.socket()).ok());
+    wait::until("the new config", || {
+        let agent: Value = client.get("agent.get", &json!({"name": "default"}));
+        (agent["max_turns"] == 9).then_some(())
+    });
+    processes::signal(pid, Signal::TERM);
+    assert_eq!(child.wait().expect("its end").code(), Some(0));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fs;
 use nano_protocol::event::EventType;
 use nano_protocol::task::TaskState;
 use nano_tests::daemon::Daemon;
-use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::wait;
+use nano_tests::model_server::{Call, ModelServer, Turn};
+use nano_tests::{transcript, wait};
 use serde_json::{Value, json};
 
 use super::reload::{Bench, idle};
@@ -133,6 +133,32 @@ fn old_events_go_as_soon_as_fewer_are_kept() {
     reader.subscribe(&json!({"since_seq": 0}));
     let first = reader.next_event().expect("an event");
     assert_eq!((first.kind, first.data["from"].as_u64()), (EventType::Gap, Some(1)), "{first:?}");
+}
+
+#[test]
+fn a_profile_that_goes_leaves_no_more_rights_behind() {
+    let server = ModelServer::answering(|request, _| {
+        let last = request["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+        let call = |id: &str, name: &str, arguments: Value| Call { id: id.into(), name: name.into(), arguments };
+        let wait = json!({"command": "touch up; while [ ! -e go ]; do sleep 0.02; done"});
+        let calls = vec![call("c1", "exec", wait), call("c2", "read_file", json!({"path": "../outside"}))];
+        Some(if last["role"] == "user" { Turn { calls, ..Turn::default() } } else { Turn::text("done") })
+    });
+    let mut bench = Bench::new(&server);
+    fs::write(bench.daemon.root().join("outside"), "what is outside").expect("a file");
+    bench.write("", "", "[agents.strict]\nrestrict_to_workspace = true");
+    bench.reload();
+    let session = bench.daemon.session_with(&mut bench.client, json!({"agent": "strict"}));
+    let task = bench.client.submit(&session, "p");
+    let work = bench.daemon.workspace();
+    wait::until("the first call", || work.join("up").exists().then_some(()));
+    bench.write("", "restrict_to_workspace = false", "");
+    bench.reload();
+    fs::write(work.join("go"), "").expect("a file");
+    assert_eq!(bench.client.settled(&task.id).state, TaskState::Failed, "its profile is gone");
+    let messages = transcript::read(&mut bench.client, &session);
+    let read = messages.iter().find(|message| message.tool_call_id.as_deref() == Some("c2")).expect("a result");
+    assert!(read.ok != Some(true) && !read.content.contains("what is outside"), "{read:?}");
 }
 
 #[test]

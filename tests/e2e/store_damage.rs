@@ -241,3 +241,14 @@ fn of_the_checkpoints() {
 fn of_two_at_once() {
     table(4, BY_TWO);
 }
+
+#[test]
+fn a_store_is_within_reach_whatever_the_socket_and_the_configuration_are() {
+    let server = ModelServer::script(Vec::new());
+    let mut daemon = Daemon::start(&server);
+    assert_eq!(daemon.terminate().code(), Some(0));
+    let mut command = programs::command("nanod");
+    command.env_clear().env("NANO_SOCKET", "x".repeat(200)).env("NANO_CONFIG", "/none");
+    let output = command.arg("--state-dir").arg(daemon.state()).args(["store", "check"]).output().expect("nanod");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -6,12 +6,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use nano_protocol::task::{Task, TaskState};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{skip, transcript, wait};
+use nano_tests::{processes, skip, transcript, wait};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::store_kit::{all, look, missing, text};
@@ -20,14 +22,14 @@ use crate::store_kit::{all, look, missing, text};
 const HOLD: &str = r#"read -r path && mount -t tmpfs -o "size=$1" tmpfs "$path" && echo ready && read -r _"#;
 
 /// A small disk that holds a daemon's state.
-struct Disk {
-    holder: Child,
+pub struct Disk {
+    pub holder: Child,
     state: PathBuf,
 }
 
 impl Disk {
     /// Puts the state of a daemon that was not started yet on a disk of `size`; `None` where that is not allowed.
-    fn below(daemon: &mut Daemon, size: &str) -> Option<Self> {
+    pub fn below(daemon: &mut Daemon, size: &str) -> Option<Self> {
         let disk = Self::mount(daemon, size);
         if disk.is_none() {
             skip::say("a full disk: none can be mounted here; it takes root or user namespaces, util-linux and mount");
@@ -59,7 +61,7 @@ impl Disk {
     }
 
     /// Takes all the room there is.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut file = fs::File::create(self.state.join("fill")).expect("a file");
         let mut size = 1 << 20;
         while size > 0 {
@@ -70,7 +72,7 @@ impl Disk {
     }
 
     /// Gives the room back.
-    fn free(&self) {
+    pub fn free(&self) {
         fs::remove_file(self.state.join("fill")).expect("the file");
     }
 }
@@ -181,7 +183,7 @@ fn at_the_start() {
             wait::until("new work to be taken", || submit(&mut client, "again").ok());
         }
         Err(status) => {
-            assert!(matches!(status.code(), Some(1 | 65)), "{status}");
+            assert_eq!(status.code(), Some(1), "{}", daemon.log());
             assert!(daemon.log().contains("space"), "{}", daemon.log());
             disk.free();
         }
@@ -189,5 +191,54 @@ fn at_the_start() {
     daemon.kill9_beside(&[disk.holder.id()]);
     daemon.restart();
     assert_eq!(missing(&before, &look(&mut daemon.client())), [""; 0]);
+    daemon.kill9_beside(&[disk.holder.id()]);
+}
+
+#[test]
+fn an_end_while_it_is_full() {
+    let server = model();
+    let Some((disk, mut daemon, [_, hangs, _])) = begin(&server) else { return };
+    let mut client = daemon.client();
+    disk.fill();
+    submit_until_refused(&mut client);
+    let before = look(&mut client);
+    let pid = i32::try_from(daemon.pid()).expect("a process id");
+    processes::signal(pid, Signal::TERM);
+    // Five seconds of grace, five for the rest; one that waited for room would not end.
+    let status = wait::within(Duration::from_secs(20), "the end on a full disk", || daemon.ended());
+    assert_eq!(status.code(), Some(0), "{}", daemon.log());
+    disk.free();
+    daemon.restart();
+    let mut client = daemon.client();
+    assert_eq!(missing(&before, &look(&mut client)), [""; 0]);
+    client.get::<Value>("task.cancel", &json!({"task": hangs.id}));
+    daemon.kill9_beside(&[disk.holder.id()]);
+}
+
+#[test]
+fn a_start_after_a_clean_stop() {
+    let server = model();
+    let Some((disk, mut daemon, tasks)) = begin(&server) else { return };
+    server.open("hold");
+    let mut client = daemon.client();
+    client.get::<Value>("task.cancel", &json!({"task": tasks[1].id}));
+    for task in &tasks {
+        client.settled(&task.id);
+    }
+    let before = look(&mut client);
+    assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+    disk.fill();
+    for _ in 0..3 {
+        daemon.restart();
+        let mut client = daemon.client();
+        assert_eq!(missing(&before, &look(&mut client)), [""; 0]);
+        submit_until_refused(&mut client);
+        assert_eq!(daemon.terminate().code(), Some(0), "{}", daemon.log());
+    }
+    disk.free();
+    daemon.restart();
+    let mut client = daemon.client();
+    assert_eq!(missing(&before, &look(&mut client)), [""; 0]);
+    submit(&mut client, "again").expect("new work is taken");
     daemon.kill9_beside(&[disk.holder.id()]);
 }

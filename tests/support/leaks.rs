@@ -56,7 +56,10 @@ fn passing(folder: &Path) -> BTreeSet<PathBuf> {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.extend(passing(&path));
-        } else if name.starts_with("running-") || [".new", ".tmp", "~"].iter().any(|end| name.ends_with(end)) {
+        } else if name.starts_with("running-")
+            || name.starts_with(".nano-")
+            || [".new", ".tmp", "~"].iter().any(|end| name.ends_with(end))
+        {
             found.insert(path);
         }
     }

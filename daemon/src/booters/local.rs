@@ -132,6 +132,7 @@ impl LocalSandbox {
         let mut process = Process::start(&self.helper, &job, command.spill, command.spool).await?;
         crash::point("process.spawn.after");
         process.output().keep_all();
+        process.goes_on_alone();
         match process.news().await {
             Some(News::Failed(why)) => Err(SandboxError::Start(why)),
             _ => Ok(process),
@@ -152,6 +153,7 @@ impl LocalSandbox {
         let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
         if left_running > 0 {
+            process.goes_on_alone();
             self.keep(command.task, process);
         }
         Ok(Report { ending, output, spill: spill.or(later), left_running })

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use super::Secret;
 use super::env::Env;
 use super::reader::Section;
+use super::{Secret, file};
 
 /// What values may refer to outside the file.
 pub struct Around<'a> {
@@ -40,7 +40,8 @@ pub fn secret(section: &Section<'_>, key: &str, around: &Around<'_>) -> Option<S
 fn secret_file(section: &Section<'_>, key: &str, path: &str, around: &Around<'_>) -> Option<String> {
     let path = resolve(path, around);
     around.secret_files.borrow_mut().push(path.clone());
-    let read = std::fs::read_to_string(&path).map_err(|why| why.to_string());
+    let read = file::read(&path).map_err(|why| why.to_string());
+    let read = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into()));
     let filled = read.and_then(|text| if text.trim().is_empty() { Err("it is empty".into()) } else { Ok(text) });
     filled.map_err(|why| section.wrong_key(key, &format!("names {}, which cannot be used: {why}", path.display()))).ok()
 }

@@ -4,6 +4,7 @@ pub mod agent;
 mod around;
 mod booters;
 pub mod env;
+mod file;
 mod later;
 mod model;
 pub mod origin;
@@ -46,13 +47,13 @@ impl ConfigError {
 
 /// Reads the config file.
 pub fn load(path: &Path, env: &Env) -> Result<Config, ConfigError> {
-    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let bytes = file::read(path).map_err(|error| unreadable(path, &error))?;
     decode(&bytes, path, env)
 }
 
 /// Reads the config file, if there is one; else everything has its default.
 pub fn load_if_there(path: &Path, env: &Env) -> Result<Config, ConfigError> {
-    match std::fs::read(path) {
+    match file::read(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => decode(b"", path, env),
         read => decode(&read.map_err(|error| unreadable(path, &error))?, path, env),
     }

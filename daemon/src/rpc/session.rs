@@ -15,8 +15,9 @@ use super::dispatch::Serve;
 use super::{Caller, Server};
 use crate::session::actor::Command;
 use crate::session::admission::{self, SteerRequest};
+use crate::session::deps::unavailable;
 use crate::session::idempotency::Known;
-use crate::session::{opening, reading, view};
+use crate::session::{children, deletion, opening, reading, view};
 
 pub(super) fn invalid(why: impl Into<String>) -> RpcError {
     RpcError::new(ErrorKind::InvalidParams, why)
@@ -51,7 +52,7 @@ impl Serve for SessionList {
 impl Serve for SessionClose {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let session = server.registry.ask(&id, Command::Close).await?;
+        let session = children::close_for_person(&server.registry, &id).await?;
         for id in server.registry.below(&id).iter().chain([&id]) {
             // One that falls due before this is refused by the closed session, and paused by that.
             server.scheduler.pause_all(id).await?;
@@ -63,30 +64,16 @@ impl Serve for SessionClose {
 impl Serve for SessionDelete {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        let session = server.registry.ask(&id, Command::Close).await?;
-        // From below: what is left when the daemon dies can be deleted again from its top.
+        // What is in the way of deleting is known before anything is closed.
+        server.deps().store.has_room().map_err(|error| unavailable(&error))?;
+        let session = children::close_for_person(&server.registry, &id).await?;
         let mut all = server.registry.below(&id);
-        all.reverse();
         all.push(id);
-        for id in &all {
-            server.scheduler.forget_all(id).await?;
-        }
         // Others may wait for what has just ended.
         server.scheduler.hear_out().await;
-        for id in &all {
-            server.registry.delete(id).await?;
-            remove_folders(server, id).await;
-        }
+        server.scheduler.delete(&all).await?;
+        deletion::remove_folders(server.deps().clone()).await;
         Ok(session)
-    }
-}
-
-async fn remove_folders(server: &Server, id: &SessionId) {
-    let left = [server.deps().spill(id), server.deps().own_workspace(id.as_str())];
-    for folder in left.into_iter().filter(|folder| folder.exists()) {
-        if let Err(error) = tokio::fs::remove_dir_all(&folder).await {
-            tracing::warn!(folder = %folder.display(), %error, "a deleted session's folder could not be removed");
-        }
     }
 }
 

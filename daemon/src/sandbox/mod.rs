@@ -10,6 +10,7 @@ pub mod output;
 pub mod place;
 pub mod private;
 pub mod process;
+pub mod seen;
 pub mod service;
 pub mod spool;
 pub mod text;

@@ -7,12 +7,13 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use ulid::Ulid;
 
+use super::seen::Seen;
 use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
 use crate::crash;
 
@@ -31,6 +32,7 @@ pub struct Place {
     folder: OwnedFd,
     name: PathBuf,
     old: Option<Stat>,
+    seen: Arc<Seen>,
 }
 
 impl Workspace {
@@ -48,7 +50,9 @@ impl Workspace {
                 Err(why) => return Err(io_error(path, why)),
             };
             match old.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-                None | Some(FileType::RegularFile) => return Ok(Place { given: path.to_owned(), folder, name, old }),
+                None | Some(FileType::RegularFile) => {
+                    return Ok(Place { given: path.to_owned(), folder, name, old, seen: self.seen.clone() });
+                }
                 Some(FileType::Symlink) => at = follow(&at, &folder, &name).map_err(|why| io_error(path, why))?,
                 Some(other) => return Err(not_regular(path, other)),
             }
@@ -123,14 +127,20 @@ impl Place {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()).map_err(|why| self.error(why))?;
         self.old = Some(rustix::fs::fstat(&file).map_err(|why| self.error(why))?);
+        self.refuse_if_changed()?;
         Ok(file.into())
     }
 
-    /// Tells whether the file still is what [`Place::open`] found.
-    pub fn unchanged(&self) -> bool {
+    /// Refuses a file that is not what was found, or not what the session saw of it last.
+    fn refuse_if_changed(&self) -> Result<(), PathError> {
         let now = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
         let mark = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        now.as_ref().map(mark) == self.old.as_ref().map(mark)
+        let path = self.path()?;
+        let stale = now.as_ref().is_some_and(|now| self.seen.is_stale(&path, now));
+        if stale || now.as_ref().map(mark) != self.old.as_ref().map(mark) {
+            return Err(PathError::Changed { path: shown(&self.given) });
+        }
+        Ok(())
     }
 
     /// Puts `contents` in the file's place; mode and, where permitted, owner stay.
@@ -147,17 +157,20 @@ impl Place {
         }
         let temporary = PathBuf::from(format!("{BEGIN}{}{END}", Ulid::generate()));
         crash::point("file.write.before");
-        let written = self.write(&temporary, contents).and_then(|()| {
+        let failed = |source| PathError::Io { path: shown(&self.given), source };
+        let written = self.write(&temporary, contents).map_err(failed).and_then(|new| {
             crash::point("file.write.after");
+            self.refuse_if_changed()?;
             crash::point("file.rename.before");
-            rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?;
+            rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name).map_err(|why| self.error(why))?;
             crash::point("file.rename.after");
-            Ok(())
+            Ok(new)
         });
         if written.is_err() {
             rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty()).ok();
         }
-        written.map_err(|source| PathError::Io { path: shown(&self.given), source })?;
+        let new = written?;
+        self.seen.note(&self.path()?, &new);
         self.keep()
     }
 
@@ -179,7 +192,7 @@ impl Place {
         }
     }
 
-    fn write(&self, temporary: &Path, contents: &mut dyn Read) -> io::Result<()> {
+    fn write(&self, temporary: &Path, contents: &mut dyn Read) -> io::Result<Stat> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A file that replaces a private one must not be open to others for a moment.
         let mode = Mode::from_raw_mode(if self.exists() { 0o600 } else { 0o666 });
@@ -191,7 +204,8 @@ impl Place {
             // Another owner's set-id bits would hand out our rights.
             rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & if kept { 0o7777 } else { 0o777 }))?;
         }
-        file.sync_all()
+        file.sync_all()?;
+        Ok(rustix::fs::fstat(&file)?)
     }
 
     /// Makes the new name durable; the folder is opened to be read for that.

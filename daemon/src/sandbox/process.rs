@@ -21,7 +21,7 @@ use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
 use super::leftovers::MARK;
 use super::output::Output;
-use super::spool::Spool;
+use super::spool::{Held, Spool};
 
 /// How long a pipe that somebody still holds must be silent to count as drained.
 const IDLE: Duration = Duration::from_millis(100);
@@ -41,6 +41,7 @@ pub struct Process {
     output: Arc<Mutex<Output>>,
     progress: watch::Receiver<()>,
     input: Option<PipeWriter>,
+    spool: Held,
 }
 
 impl Process {
@@ -54,10 +55,11 @@ impl Process {
         let (keeper, news, control) =
             keeper(helper, job, writer, read.map_or_else(Stdio::null, Stdio::from)).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
-        let progress = pump(Arc::clone(&pipe), Arc::clone(&output), Spool::new(spool)).map_err(cannot)?;
+        let spool = Held::new(Spool::new(spool));
+        let progress = pump(Arc::clone(&pipe), Arc::clone(&output), spool.sink()).map_err(cannot)?;
         let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
         let news = BufReader::new(news).lines();
-        Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress, input })
+        Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress, input, spool })
     }
 
     /// Waits for what the helper tells next; none where it was killed. Loses nothing when dropped.
@@ -97,6 +99,11 @@ impl Process {
     /// Returns how many processes of the command live, the helper below the keeper not counted.
     pub fn alive(&self) -> usize {
         descendants(self.keeper_pid).len().saturating_sub(1)
+    }
+
+    /// Notes that the call is over which began it: what is printed from now on is no word of that.
+    pub fn goes_on_alone(&self) {
+        self.spool.end();
     }
 
     /// Asks the helper to end everything; [`Process::ended`] waits for it.
@@ -139,7 +146,11 @@ pub(super) async fn keeper(
 }
 
 /// Reads the pipe until everybody closed it, on a thread of its own: it must not stop when nobody waits for it.
-fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>, mut spool: Spool) -> std::io::Result<watch::Receiver<()>> {
+fn pump(
+    pipe: Arc<PipeReader>,
+    output: Arc<Mutex<Output>>,
+    spool: impl Fn(&[u8]) + Send + 'static,
+) -> std::io::Result<watch::Receiver<()>> {
     let (tell, progress) = watch::channel(());
     std::thread::Builder::new().name("output".into()).spawn(move || {
         let mut buffer = vec![0; 64 * 1024];
@@ -148,7 +159,7 @@ fn pump(pipe: Arc<PipeReader>, output: Arc<Mutex<Output>>, mut spool: Spool) -> 
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return,
                 Ok(count) => {
-                    spool.push(&buffer[..count]);
+                    spool(&buffer[..count]);
                     output.lock().unwrap_or_else(PoisonError::into_inner).push(&buffer[..count]);
                     tell.send_replace(());
                 }

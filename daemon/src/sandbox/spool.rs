@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// So much of the end is kept at least.
@@ -55,6 +56,39 @@ impl Spool {
     }
 }
 
+/// A spool that is written while a call runs, and not any more when this is dropped or told so: nobody removes the file
+/// after that.
+#[derive(Debug)]
+pub struct Held(Arc<Mutex<Option<Spool>>>);
+
+impl Held {
+    /// Holds a spool.
+    pub fn new(spool: Spool) -> Self {
+        Self(Arc::new(Mutex::new(Some(spool))))
+    }
+
+    /// Returns what takes the pieces.
+    pub fn sink(&self) -> impl Fn(&[u8]) + Send + 'static {
+        let spool = Arc::clone(&self.0);
+        move |piece| {
+            if let Some(spool) = spool.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                spool.push(piece);
+            }
+        }
+    }
+
+    /// Takes nothing any more.
+    pub fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -74,7 +108,7 @@ pub fn read(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, MOST, Spool, read};
+    use super::{Held, KEPT, MOST, Spool, read};
 
     #[test]
     fn the_end_is_kept_in_a_small_file() {
@@ -91,6 +125,19 @@ mod tests {
         }
         assert!(std::fs::remove_dir_all(&folder).is_ok());
         assert!(read(&folder.join("7")).is_none());
+        // Nothing comes back after the end of its call.
+        for ends in [Held::end, |_: &Held| {}] {
+            let path = folder.join("ended");
+            let held = Held::new(Spool::new(path.clone()));
+            let sink = held.sink();
+            sink(b"x");
+            assert_eq!(read(&path).map(|(end, _)| end).as_deref(), Some(b"x".as_slice()));
+            ends(&held);
+            drop(held);
+            assert!(std::fs::remove_dir_all(&folder).is_ok());
+            sink(b"y");
+            assert!(read(&path).is_none());
+        }
         // A folder that cannot be made is no reason to stop.
         Spool::new("/proc/none/spool".into()).push(b"x");
     }

@@ -9,9 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use super::seen::Seen;
 
 /// The deepest path that is taken.
 const DEPTH: usize = 256;
@@ -25,6 +28,7 @@ pub struct Workspace {
     root: Root,
     restrict: bool,
     readable: Vec<PathBuf>,
+    pub(super) seen: Arc<Seen>,
 }
 
 /// A folder that is opened once and resolved beneath.
@@ -56,6 +60,12 @@ pub enum PathError {
         /// What it is.
         what: &'static str,
     },
+    /// Somebody else changed it.
+    #[error("`{path}` was not changed: conflict: somebody else changed it since it was read; read it again")]
+    Changed {
+        /// As it was given.
+        path: String,
+    },
     /// The system refused.
     #[error("`{path}`: {}", Errno::from_io_error(source).map_or_else(|| source.to_string(), explain))]
     Io {
@@ -69,13 +79,20 @@ pub enum PathError {
 impl Workspace {
     /// Opens the folder `path`; `restrict` keeps file tools below it.
     pub fn open(path: &Path, restrict: bool) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new() })
+        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new(), seen: Arc::default() })
     }
 
     /// Adds folders, absolute, that may be read although they lie outside, as soon as they are there.
     #[must_use]
     pub fn with_readable(mut self, folders: Vec<PathBuf>) -> Self {
         self.readable.extend(folders);
+        self
+    }
+
+    /// Remembers in `seen` what is read and written, and refuses to write over what somebody else changed since.
+    #[must_use]
+    pub fn with_seen(mut self, seen: Arc<Seen>) -> Self {
+        self.seen = seen;
         self
     }
 
@@ -86,7 +103,11 @@ impl Workspace {
 
     /// Opens a regular file to be read; never waits for a pipe or a device.
     pub fn file(&self, path: &str) -> Result<File, PathError> {
-        self.file_at(path, Path::new(check(path)?))
+        let file = self.file_at(path, Path::new(check(path)?))?;
+        let stat = rustix::fs::fstat(&file).map_err(|why| io_error(path, why))?;
+        let place = real_path(&file).map_err(|source| PathError::Io { path: shown(path), source })?;
+        self.seen.note(&place, &stat);
+        Ok(file)
     }
 
     /// Opens a regular file that was found by walking; errors name it as `given`.

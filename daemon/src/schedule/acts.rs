@@ -15,7 +15,7 @@ use crate::session::admission::Keyed;
 use crate::session::deps::unavailable;
 use crate::session::reading;
 use crate::store::record::FollowupRecord;
-use crate::store::{Change, Commit, Key};
+use crate::store::{Change, Key};
 
 /// Which follow-ups a page is of.
 #[derive(Debug, Default)]
@@ -31,31 +31,31 @@ pub struct Wanted {
 impl Scheduler {
     /// Ends a follow-up; one that has ended already stays as it is.
     pub async fn cancel(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.write().await;
+        let _turn = self.turn().await?;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Ok(record.followup);
         }
         (record.followup.state, record.followup.reason) = (FollowupState::Cancelled, None);
         let event = slots::event(&record, EventType::FollowupCancelled, json!({"followup": record.followup}));
-        self.save(&record, vec![event, Change::DeleteAll(Key::below(b'v', &id.0))]).await?;
+        self.ask(&record, vec![event, Change::DeleteAll(Key::below(b'v', &id.0))]).await?;
         Ok(record.followup)
     }
 
     /// Keeps a follow-up from firing; one that has ended stays as it is.
     pub async fn pause(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.write().await;
+        let _turn = self.turn().await?;
         let mut record = self.record(id)?;
         if record.followup.state == FollowupState::Active {
             record.followup.state = FollowupState::Paused;
-            self.save(&record, Vec::new()).await?;
+            self.ask(&record, Vec::new()).await?;
         }
         Ok(record.followup)
     }
 
     /// Lets a paused follow-up go on with the slots that come; those that passed meanwhile are noted as missed.
     pub async fn resume(&self, id: &FollowupId) -> Result<Followup, RpcError> {
-        let _turn = self.turn.write().await;
+        let _turn = self.turn().await?;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Err(ended(&record));
@@ -83,7 +83,7 @@ impl Scheduler {
         content: Option<String>,
         keyed: Option<Keyed>,
     ) -> Result<Task, RpcError> {
-        let _turn = self.turn.write().await;
+        let _turn = self.turn().await?;
         let mut record = self.record(id)?;
         if states::has_ended(&record) {
             return Err(ended(&record));
@@ -104,27 +104,30 @@ impl Scheduler {
 
     /// Pauses the follow-ups of a session that is being closed.
     pub async fn pause_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.write().await;
+        let _turn = self.turn().await?;
         for id in self.of(session) {
             let Some(mut record) = self.get(&id).filter(|one| one.followup.state == FollowupState::Active) else {
                 continue;
             };
             let reason = format!("session {session} is closed");
             (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(reason));
-            self.save(&record, Vec::new()).await?;
+            self.ask(&record, Vec::new()).await?;
         }
         Ok(())
     }
 
-    /// Removes the follow-ups of a session that is being deleted.
-    pub async fn forget_all(&self, session: &SessionId) -> Result<(), RpcError> {
-        let _turn = self.turn.write().await;
-        for id in self.of(session) {
-            let mut changes = vec![Change::Delete(Key::followup(&id))];
+    /// Removes sessions that are closed, with their follow-ups and all that they had: all of it, or nothing.
+    pub async fn delete(&self, sessions: &[SessionId]) -> Result<(), RpcError> {
+        let _turn = self.turn().await?;
+        let ids: Vec<FollowupId> = sessions.iter().flat_map(|session| self.of(session)).collect();
+        let mut changes = Vec::new();
+        for id in &ids {
+            changes.push(Change::Delete(Key::followup(id)));
             changes.extend(b"rv".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-            let commit = self.deps().store.commit(Commit::owed(changes)).await;
-            commit.map_err(|error| unavailable(&error))?;
-            self.book().remove(&id);
+        }
+        self.registry.delete(sessions, changes).await?;
+        for id in &ids {
+            self.book().remove(id);
         }
         Ok(())
     }

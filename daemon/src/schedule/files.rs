@@ -130,7 +130,7 @@ impl Scheduler {
         if let Some(mut record) = self.get(id).filter(|record| record.followup.state == FollowupState::Active) {
             record.followup.state = FollowupState::Paused;
             record.followup.reason = Some(format!("more than {MOST} files fit"));
-            drop(self.save(&record, Vec::new()).await);
+            drop(self.ask(&record, Vec::new()).await);
         }
     }
 

@@ -71,7 +71,7 @@ impl Scheduler {
             return false;
         }
         (record.followup.state, record.followup.reason) = (FollowupState::Paused, Some(error.message.clone()));
-        self.save(&record, Vec::new()).await.is_ok()
+        self.ask(&record, Vec::new()).await.is_ok()
     }
 
     /// Cancels the task that the newest one replaces; that one waits behind it.
@@ -79,14 +79,18 @@ impl Scheduler {
         let Some(old) = record.replaces.clone() else { return };
         let (this, id, session) = (self.clone(), record.followup.id.clone(), record.followup.session.clone());
         self.deps().shutdown.spawn("replace", async move {
-            let ended = this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await;
+            let reached = this.registry.is_within_reach(&session);
+            let ended = match reached {
+                Ok(()) => this.registry.ask(&session, |reply| Command::Cancel(old.clone(), reply)).await,
+                Err(error) => Err(error),
+            };
             if let Err(error) = ended {
                 return tracing::warn!(task = %old, %error, "a task to be replaced could not be cancelled");
             }
             let _turn = this.turn.write().await;
             if let Some(mut record) = this.get(&id).filter(|record| record.replaces.as_ref() == Some(&old)) {
                 record.replaces = None;
-                drop(this.save(&record, Vec::new()).await);
+                drop(this.ask(&record, Vec::new()).await);
             }
         });
     }

@@ -55,7 +55,9 @@ impl Scheduler {
                 Err(error) => return tracing::error!(%error, "follow-ups hear no more events"),
             };
             for event in &page {
-                self.hear(event, &mut behind).await;
+                if !self.hear(event, &mut behind).await {
+                    return;
+                }
                 cursor = event.seq;
             }
             self.heard_to.send_replace(cursor);
@@ -90,12 +92,18 @@ impl Scheduler {
         }
     }
 
-    /// Lets everyone hear an event whom it may concern.
-    async fn hear(&self, event: &Published, behind: &mut BTreeSet<FollowupId>) {
+    /// Lets everyone hear an event whom it may concern; false: the next start has to tell it again.
+    async fn hear(&self, event: &Published, behind: &mut BTreeSet<FollowupId>) -> bool {
         let ended = event.task.as_ref().filter(|_| event.kind == EventType::TaskFinished);
         let mut concerned = self.book().awaiting(&Awaited::Event(event.kind));
         if let Some(task) = ended {
-            self.judge(task, event).await;
+            while !self.judge(task, event).await {
+                // On a full disk it waits, and holds up nobody else.
+                let stopping = self.deps().shutdown.stopping();
+                if tokio::time::timeout(Duration::from_millis(AGAIN_MS), stopping.cancelled()).await.is_ok() {
+                    return false;
+                }
+            }
             concerned.extend(self.book().awaiting(&Awaited::Task(task.clone())));
         }
         for id in concerned {
@@ -103,6 +111,7 @@ impl Scheduler {
                 behind.insert(id);
             }
         }
+        true
     }
 
     /// Lets those hear again what they could not act on.
@@ -224,19 +233,19 @@ impl Scheduler {
         has_ended.then(|| (task.task.finished_at.unwrap_or(task.task.created_at), depth))
     }
 
-    /// Counts the end of a task for the follow-up that made it.
-    async fn judge(&self, task: &TaskId, published: &Published) {
+    /// Counts the end of a task for the follow-up that made it; false: that could not be recorded.
+    async fn judge(&self, task: &TaskId, published: &Published) -> bool {
         // What its tasks delegate is counted with them.
         let own = self.task(task).filter(|task| task.task.origin == Origin::Followup);
-        let Some(made_by) = own.and_then(|task| task.made_by) else { return };
-        let Ok(event) = serde_json::from_str::<Event>(published.json.get()) else { return };
+        let Some(made_by) = own.and_then(|task| task.made_by) else { return true };
+        let Ok(event) = serde_json::from_str::<Event>(published.json.get()) else { return true };
         let state = event.data.pointer("/task/state").and_then(Data::as_str);
-        let Some(state) = state.and_then(|state| state.parse::<TaskState>().ok()) else { return };
+        let Some(state) = state.and_then(|state| state.parse::<TaskState>().ok()) else { return true };
         let _turn = self.turn.write().await;
-        let Some(mut record) = self.get(&made_by.followup) else { return };
-        if let Some(changes) = states::judge(&mut record, task, state, published.seq) {
-            // What could not be recorded is counted at the next start.
-            drop(self.save(&record, changes).await);
+        let Some(mut record) = self.get(&made_by.followup) else { return true };
+        match states::judge(&mut record, task, state, published.seq) {
+            Some(changes) => self.ask(&record, changes).await.is_ok(),
+            None => true,
         }
     }
 }

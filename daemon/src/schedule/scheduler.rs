@@ -9,7 +9,7 @@ use nano_protocol::followup::{Followup, FollowupState, ScheduleParams};
 use nano_protocol::id::{FollowupId, SessionId};
 use nano_protocol::time::Timestamp;
 use serde_json::json;
-use tokio::sync::{Notify, RwLock, watch};
+use tokio::sync::{Notify, RwLock, RwLockWriteGuard, watch};
 
 use super::alarm::Alarm;
 use super::book::Book;
@@ -143,25 +143,17 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Makes a change to a follow-up durable.
-    pub(super) async fn save(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
-        self.keep(record, with, Commit::owed).await
+    /// Takes the turn, for what somebody asks for: refused where there is no room, as who has it may be waiting for that.
+    pub(super) async fn turn(&self) -> Result<RwLockWriteGuard<'_, ()>, RpcError> {
+        self.deps().store.has_room().map_err(|error| unavailable(&error))?;
+        Ok(self.turn.write().await)
     }
 
-    /// Makes a change durable that is refused, or comes later, where there is no room for it.
+    /// Makes a change to a follow-up durable. Refused where there is no room for it: nobody holds the turn and waits.
     pub(super) async fn ask(&self, record: &FollowupRecord, with: Vec<Change>) -> Result<(), RpcError> {
-        self.keep(record, with, Commit::asked).await
-    }
-
-    async fn keep(
-        &self,
-        record: &FollowupRecord,
-        with: Vec<Change>,
-        commit: fn(Vec<Change>) -> Commit,
-    ) -> Result<(), RpcError> {
         let mut changes = vec![Change::put(Key::followup(&record.followup.id), record)];
         changes.extend(with);
-        self.deps().store.commit(commit(changes)).await.map_err(|error| unavailable(&error))?;
+        self.deps().store.commit(Commit::asked(changes)).await.map_err(|error| unavailable(&error))?;
         self.note(record);
         Ok(())
     }
@@ -222,7 +214,7 @@ impl Scheduler {
             };
             if states::rewind(&mut record, &now) {
                 tracing::warn!(followup = %id, "the clock was hours ahead before; slots are counted from now on");
-                drop(self.save(&record, Vec::new()).await);
+                drop(self.ask(&record, Vec::new()).await);
             }
         }
     }

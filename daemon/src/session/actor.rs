@@ -1,6 +1,7 @@
 //! The actor of one session: it owns the session while there is something to do, and decides nothing itself.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use nano_protocol::error::RpcError;
@@ -18,9 +19,10 @@ use super::boot::Boot;
 use super::computer::Attached;
 use super::deps::Deps;
 use super::registry::Registry;
+use super::running::Running;
 use super::steering_watch::SteeringWatch;
 use super::task::{Effect, Input, Machine, Stop};
-use super::transcript;
+use super::waiting::Inbox;
 use crate::model::{Answer, ProviderError};
 use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
@@ -125,15 +127,18 @@ pub(super) struct Actor {
     pub failure: Option<TaskError>,
     pub watch: Option<SteeringWatch>,
     pub news: mpsc::Sender<News>,
+    pub inbox: Inbox,
+    pub running: Running,
 }
 
 impl Actor {
     /// Runs until nothing is left to do, or the daemon goes down.
     pub async fn run(
         mut self,
-        mut inbox: mpsc::Receiver<Command>,
+        inbox: mpsc::Receiver<Command>,
         mut news: mpsc::Receiver<News>,
     ) -> Result<(), StoreError> {
+        self.inbox.commands = Some(inbox);
         let closed = self.record.session.state == SessionState::Closed;
         let effects = if closed { self.machine.on(Input::Close) } else { self.machine.begin() };
         self.apply(effects, Vec::new()).await?;
@@ -149,22 +154,23 @@ impl Actor {
                 biased;
                 () = cutting.cancelled(), if !cut => { cut = true; self.stop_calls(); }
                 () = stopping.cancelled(), if !suspended => { suspended = true; self.suspend().await?; }
+                () = ready(()), if self.inbox.holds() => self.obey_held().await?,
                 Some(one) = news.recv() => self.hear(one).await?,
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.deadline = None;
                     self.feed(Input::Stop(Stop::Timeout)).await?;
                 }
-                Some(command) = inbox.recv() => self.obey(command).await?,
+                Some(command) = self.inbox.recv() => self.obey(command).await?,
             }
             if suspended && !self.machine.is_busy() {
                 return Ok(());
             }
             let idle = self.machine.is_idle() || self.machine.is_held();
-            if self.machine.is_idle() && self.is_over() && inbox.is_empty() {
+            if self.machine.is_idle() && self.is_over() && self.inbox.is_empty() {
                 self.free_computer().await?;
             }
             let asked = self.boot.under_way || !self.close_replies.is_empty();
-            if idle && !asked && self.registry.retire(&self.record.session.id, &inbox) {
+            if idle && !asked && self.retires() {
                 return Ok(());
             }
         }
@@ -192,9 +198,7 @@ impl Actor {
     }
 
     pub async fn commit(&mut self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
-        let receipt = self.deps.store.commit(Commit::owed(changes)).await?;
-        transcript::number(&mut self.transcript, &receipt);
-        Ok(receipt)
+        self.keep(Commit::owed(changes)).await
     }
 
     pub fn draft(&self, kind: EventType, data: Data) -> Change {

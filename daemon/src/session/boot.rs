@@ -16,6 +16,7 @@ use super::actor::{Actor, Command, News, Reply};
 use super::computer::{self, Attached};
 use super::offered::{found, known, refresh_tools};
 use crate::config::AgentConfig;
+use crate::sandbox::seen::Seen;
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{Capabilities, Capability, Sandbox, SandboxError};
 use crate::store::{Change, StoreError};
@@ -28,6 +29,8 @@ mod loss;
 #[derive(Default)]
 pub(super) struct Boot {
     pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The files as its tools saw them last.
+    pub seen: Arc<Seen>,
     /// Which of those that the session has had; empty for a computer that is this machine.
     pub key: String,
     /// Whether it is being sought.
@@ -60,7 +63,7 @@ impl Actor {
         // A result that was too long names a file there, and a skill the files beside it.
         let mut readable = self.skills.folders();
         readable.push(self.deps.spill(&self.record.session.id));
-        Ok(Arc::new(workspace.with_readable(readable)))
+        Ok(Arc::new(workspace.with_readable(readable).with_seen(self.boot.seen.clone())))
     }
 
     /// Gets the computer, or looks for it again, unless that is under way.

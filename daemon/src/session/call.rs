@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nano_protocol::task::TaskError;
-use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, News};
 use super::task::{Input, Stop};
@@ -23,7 +22,7 @@ impl Actor {
         let toolset = self.offered();
         let Some(open) = self.open.get_mut(at) else { return };
         let call = open.call.clone();
-        let stop = CancellationToken::new();
+        let stop = self.running.token();
         open.stop = Some(stop.clone());
         let Some(tool) = toolset.get(&call.name) else {
             return self.tell(at, Ok(ToolOutcome::Failed(toolset.not_found_text(&call.name))));
@@ -43,11 +42,12 @@ impl Actor {
         };
         let context = self.context(at, workspace, stop);
         let (news, generation) = (self.news.clone(), self.generation);
-        self.deps.shutdown.spawn("tool-call", async move {
+        let running = self.running.track(async move {
             let outcome = run(tool, context, call.arguments).await;
-            // The actor may be gone; then the daemon is going down.
+            // The actor may be gone; then nobody needs it.
             drop(news.send(News::CallEnded(generation, at, outcome)).await);
         });
+        self.deps.shutdown.spawn("tool-call", running);
     }
 
     /// Stops a call; one that waits for the computer has nothing to stop.

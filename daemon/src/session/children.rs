@@ -24,9 +24,12 @@ use super::deps::Deps;
 use super::obey::Refusal;
 use super::registry::Registry;
 use super::task::{Input, Steer};
+use crate::store::record::call::CallRecord;
 use crate::store::record::{ChildRecord, MadeBy, SessionRecord, SteeringRecord, TaskRecord};
 use crate::store::{Change, Key, StoreError};
 use crate::tools::ToolOutcome;
+
+pub use closing::close_for_person;
 
 /// How many sessions may stand in a chain below the first.
 const DEPTH: u32 = 3;
@@ -46,12 +49,23 @@ fn of(deps: &Deps, parent: &SessionId) -> Vec<ChildRecord> {
 }
 
 /// Returns why a session may delegate nothing just now.
-pub(super) fn barred(deps: &Deps, record: &SessionRecord) -> Option<String> {
+fn barred(deps: &Deps, record: &SessionRecord) -> Option<String> {
+    barred_by(deps, record, |_| true)
+}
+
+/// Returns why delegation is not offered just now: a call that is open has its child, and is made again after a restart.
+pub(super) fn withheld(deps: &Deps, record: &SessionRecord) -> Option<String> {
+    let calls: Vec<CallRecord> = deps.store.readable(&Key::below(b'c', &record.session.id.0)).unwrap_or_default();
+    let is_open = |child: &ChildRecord| calls.iter().any(|call| call.result.is_none() && call.id == child.call);
+    barred_by(deps, record, |child| !is_open(child))
+}
+
+fn barred_by(deps: &Deps, record: &SessionRecord, counts: impl Fn(&ChildRecord) -> bool) -> Option<String> {
     if record.depth >= DEPTH {
         return Some(format!("depth {} of {DEPTH} is reached", record.depth));
     }
     let works = |child: &ChildRecord| matches!(end::of(deps, child), Ok(None));
-    let working = of(deps, &record.session.id).iter().filter(|child| works(child)).count();
+    let working = of(deps, &record.session.id).iter().filter(|child| counts(child) && works(child)).count();
     (working >= AT_ONCE).then(|| format!("{working} subagent sessions work for this one already"))
 }
 
@@ -88,6 +102,9 @@ fn cancel(registry: &Registry, child: &ChildRecord) {
     let (registry, id, task) = (registry.clone(), child.session.clone(), child.task.clone());
     let shutdown = registry.deps().shutdown.clone();
     shutdown.spawn("cancel-child", async move {
+        if registry.is_within_reach(&id).is_err() {
+            return closing::put_away(&registry, &id).await;
+        }
         let (reply, _) = oneshot::channel();
         drop(registry.send(&id, Command::Cancel(task, reply)).await);
     });
@@ -208,7 +225,8 @@ impl Actor {
         }
     }
 
-    /// Takes an end, of which `of` is the record, as a steering message, whatever the agent says of steering: nobody else may steer by this.
+    /// Takes an end, of which `of` is the record, as a steering message, whatever the agent says of steering: nobody else
+    /// may steer by this.
     pub(super) async fn note_end(&mut self, of: Key, source: String, content: String) -> Result<(), StoreError> {
         let (session, at) = (self.record.session.id.clone(), self.deps.clock.now());
         let id = MessageId::from_ulid(&self.deps.clock.ulid());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::session::Level;
 use nano_protocol::time::Timestamp;
 
 use crate::booters::Booter;
@@ -75,10 +76,15 @@ impl Deps {
         self.profiles.get(name).is_none()
     }
 
-    /// Returns the agent profile, or the default one where it has gone.
+    /// Returns the agent profile; where it has gone, the default one with as few rights as there are: it may have had
+    /// fewer than that.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        let profile = self.profiles.get(name).or_else(|| self.profiles.get("default"));
-        profile.map(|profile| profile.agent).unwrap_or_default()
+        if let Some(profile) = self.profiles.get(name) {
+            return profile.agent;
+        }
+        let usual = self.profiles.get("default").map(|profile| profile.agent).unwrap_or_default();
+        let bounds = AgentConfig { enable_exec: false, enable_steering: false, enable_followup: false, ..usual };
+        AgentConfig { restrict_to_workspace: true, level: Level::ReadOnly, ..bounds }
     }
 
     /// Returns the booter of this kind.

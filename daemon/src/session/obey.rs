@@ -10,9 +10,8 @@ use serde_json::json;
 use super::actor::{Actor, Command, Reply};
 use super::admission::{self, SteerRequest, Submission};
 use super::task::{Input, Steer};
-use super::transcript;
 use crate::store::record::TaskRecord;
-use crate::store::{Change, Commit, Key, Receipt, StoreError};
+use crate::store::{Change, Commit, Key, StoreError};
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), StoreError> {
@@ -136,13 +135,6 @@ impl Actor {
         self.keep(Commit::asked(changes)).await?;
         self.steering.push(record);
         Ok((answer, Some(Input::Steer(steer))))
-    }
-
-    /// Records what somebody waits for; where there is no room for it, nothing has changed here.
-    async fn keep(&mut self, commit: Commit) -> Result<Receipt, StoreError> {
-        let receipt = self.deps.store.commit(commit).await?;
-        transcript::number(&mut self.transcript, &receipt);
-        Ok(receipt)
     }
 
     /// Returns where the next steering message lies.

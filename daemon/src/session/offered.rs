@@ -59,7 +59,7 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
     let lacking = |capability| booter.map_or_else(gone, |booter| booter.lacking(capability));
     let machine = Machine { kind: &session.booter, booted, capabilities: &capabilities, fixed, lacking: &lacking };
     let gone = deps.agent_is_gone(&session.agent);
-    let barred = super::children::barred(deps, record);
+    let barred = super::children::withheld(deps, record);
     let choice = Choice {
         mode: session.tool_mode,
         tools: if gone { Some(&[]) } else { session.tools.as_deref() },

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 
 use nano_protocol::catalog::{AgentCreateParams, AgentUpdateParams};
 use nano_protocol::error::{ErrorKind, RpcError};
-use tokio::sync::RwLockReadGuard;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use said::{agent, check, merge, reset, sizes};
 pub use said::{check_tools, no_such_tool};
@@ -117,6 +117,12 @@ impl Profiles {
         self.change.read().await
     }
 
+    /// Lets nobody else change profiles while the guard lives. No change is made where there is no room for it.
+    async fn alone(&self, deps: &Deps) -> Result<RwLockWriteGuard<'_, ()>, RpcError> {
+        deps.store.has_room().map_err(|error| deps.store_failed(&error))?;
+        Ok(self.change.write().await)
+    }
+
     fn stored(&self, name: &str) -> Option<ProfileRecord> {
         self.stored.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -152,7 +158,7 @@ pub async fn create(registry: &Registry, uid: u32, said: AgentCreateParams) -> R
         let name = said.name.escape_debug();
         return Err(invalid(format!("`{name}` is no profile name: 1 to 64 of A-Z a-z 0-9 . _ -")));
     }
-    let _alone = deps.profiles.change.write().await;
+    let _alone = deps.profiles.alone(deps).await?;
     let there = deps.profiles.get(&said.name).filter(|there| there.source != Source::Builtin);
     if there.is_some() {
         let message = format!("there is an agent {} already", said.name);
@@ -170,7 +176,7 @@ pub async fn create(registry: &Registry, uid: u32, said: AgentCreateParams) -> R
 /// Changes a stored profile: what is absent stays.
 pub async fn update(registry: &Registry, uid: u32, mut change: AgentUpdateParams) -> Result<Profile, RpcError> {
     let deps = registry.deps();
-    let _alone = deps.profiles.change.write().await;
+    let _alone = deps.profiles.alone(deps).await?;
     let mut record = deps.profiles.changeable(registry, uid, &change.name)?;
     for member in change.reset.take().unwrap_or_default() {
         reset(&mut record.said, &change, &member)?;
@@ -182,7 +188,7 @@ pub async fn update(registry: &Registry, uid: u32, mut change: AgentUpdateParams
 /// Deletes a stored profile that no open session uses, and returns it.
 pub async fn delete(registry: &Registry, uid: u32, name: &str) -> Result<Profile, RpcError> {
     let deps = registry.deps();
-    let _alone = deps.profiles.change.write().await;
+    let _alone = deps.profiles.alone(deps).await?;
     let record = deps.profiles.changeable(registry, uid, name)?;
     let users = registry.users_of(name);
     if users > 0 {
@@ -190,7 +196,7 @@ pub async fn delete(registry: &Registry, uid: u32, name: &str) -> Result<Profile
         return Err(RpcError::new(ErrorKind::Conflict, format!("{sessions} agent {name}"))
             .hint("close them first; nanoctl sessions shows who uses which agent"));
     }
-    commit(deps, Commit::owed(vec![Change::Delete(Key::agent(name))])).await?;
+    commit(deps, Commit::asked(vec![Change::Delete(Key::agent(name))])).await?;
     deps.profiles.stored.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     Ok(Profile { agent: agent(&record.said), source: Source::Stored, hides: false })
 }

@@ -16,10 +16,13 @@ use nano_protocol::id::{SessionId, SessionRef};
 use nano_protocol::session::{Session, SessionState};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::actor::{Command, Reply};
+use super::deletion;
 use super::deps::{Deps, unavailable};
 use super::restore::restore;
+use super::running::Running;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
 
@@ -32,6 +35,8 @@ struct Entry {
     agent: Option<String>,
     parent: Option<SessionId>,
     inbox: Option<mpsc::Sender<Command>>,
+    /// The calls of its last actor.
+    running: Running,
 }
 
 #[derive(Default)]
@@ -46,14 +51,17 @@ struct Index {
 pub struct Registry {
     deps: Arc<Deps>,
     index: Arc<Mutex<Index>>,
+    /// Fires when it is on record how often what the last daemon left was taken up.
+    counted: CancellationToken,
     /// The uid whose sessions and everybody's it sees.
     admin: u32,
 }
 
 impl Registry {
-    /// Reads the sessions of the store; [`Registry::wake`] then takes up their work.
+    /// Reads the sessions of the store; [`Registry::begin`] then takes up their work.
     pub fn load(deps: Arc<Deps>) -> Result<Self, StoreError> {
-        let registry = Self { deps, index: Arc::default(), admin: rustix::process::geteuid().as_raw() };
+        let admin = rustix::process::geteuid().as_raw();
+        let registry = Self { deps, index: Arc::default(), counted: CancellationToken::new(), admin };
         let store = &registry.deps.store;
         for id in store.ids_backwards(&Key::all(b's'), None) {
             match store.get::<SessionRecord>(&Key::session(&SessionId(id))) {
@@ -144,21 +152,29 @@ impl Registry {
         Ok(receipt)
     }
 
-    /// Removes a session that is closed, with all that it had.
-    pub async fn delete(&self, id: &SessionId) -> Result<(), RpcError> {
+    /// Removes sessions that are closed, with all that they had and `with`: in one step.
+    pub async fn delete(&self, all: &[SessionId], mut with: Vec<Change>) -> Result<(), RpcError> {
+        for id in all {
+            with.extend(self.records_of(id)?);
+        }
+        self.deps.store.commit(Commit::asked(with)).await.map_err(|error| self.deps.store_failed(&error))?;
+        for id in all {
+            self.deps.events.forget(id);
+            self.lock().sessions.remove(id);
+        }
+        Ok(())
+    }
+
+    fn records_of(&self, id: &SessionId) -> Result<Vec<Change>, RpcError> {
         let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowcdln".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.extend(super::processes::deleted(&self.deps, id));
-        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id))]);
+        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id)), deletion::mark(id)]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
-        self.deps.events.forget(id);
-        let commit = Commit::owed(changes);
-        self.deps.store.commit(commit).await.map_err(|error| self.deps.store_failed(&error))?;
-        self.lock().sessions.remove(id);
-        Ok(())
+        Ok(changes)
     }
 
     /// Hands a command to the session's actor, starting it where it sleeps.
@@ -167,6 +183,7 @@ impl Registry {
             // Its actor may be waiting for room itself, and could not say so.
             self.deps.store.has_room().map_err(|error| unavailable(&error))?;
         }
+        self.is_counted().await?;
         loop {
             let inbox = self.inbox(id, &command)?;
             match inbox.send(command).await {
@@ -215,19 +232,23 @@ impl Registry {
         self.may_take_up(id, command)?;
         let (inbox, commands) = mpsc::channel(INBOX);
         entry.inbox = Some(inbox.clone());
-        let (registry, id) = (self.clone(), id.clone());
-        self.deps.shutdown.spawn("session", async move { registry.live(id, commands).await });
+        let (registry, id, running) = (self.clone(), id.clone(), Running::default());
+        let before = std::mem::replace(&mut entry.running, running.clone());
+        self.deps.shutdown.spawn("session", async move {
+            before.ended().await;
+            registry.live(id, commands, running).await;
+        });
         Ok(inbox)
     }
 
     /// Lives as long as the session's actor.
-    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>) {
+    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>, running: Running) {
         let (news, heard) = mpsc::channel(INBOX);
         let registry = self.clone();
         let session = id.clone();
         // On a task of its own: a panic ends this session's actor and no other.
         let ended = tokio::spawn(async move {
-            match restore(&registry.deps, &registry, &session, news).await? {
+            match restore(&registry.deps, &registry, &session, (news, running)).await? {
                 Some(actor) => actor.run(commands, heard).await,
                 None => Ok(()),
             }
@@ -274,7 +295,9 @@ impl Registry {
         }
         let agent = open.then(|| session.agent.clone());
         let (owner, parent) = (session.owner, session.parent.clone());
-        index.sessions.insert(session.id.clone(), Entry { owner, agent, parent, inbox: None });
+        index
+            .sessions
+            .insert(session.id.clone(), Entry { owner, agent, parent, inbox: None, running: Running::default() });
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

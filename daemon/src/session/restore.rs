@@ -17,7 +17,9 @@ use super::boot::Boot;
 use super::deps::Deps;
 use super::recovery::{self, Settled, Step};
 use super::registry::Registry;
+use super::running::Running;
 use super::task::{Machine, Queued, Steer};
+use super::waiting::Inbox;
 use super::{transcript, tries};
 use crate::config::{AgentConfig, Resume};
 use crate::crash;
@@ -35,7 +37,7 @@ pub(super) async fn restore(
     deps: &Arc<Deps>,
     registry: &Registry,
     id: &SessionId,
-    news: mpsc::Sender<News>,
+    own: (mpsc::Sender<News>, Running),
 ) -> Result<Option<Actor>, StoreError> {
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
     let mut tasks = open_tasks(deps, id)?;
@@ -87,7 +89,7 @@ pub(super) async fn restore(
     recovery::forget_spools(&deps.spill(id));
     let open = if settled.left.is_empty() { Vec::new() } else { settled.open };
     let memory = Memory { record, machine, tasks: restored.tasks, steering, transcript, open, skills };
-    Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, news)))
+    Ok(Some(Actor::new(deps.clone(), registry.clone(), memory, own)))
 }
 
 /// What an actor knows when it starts.
@@ -102,7 +104,12 @@ struct Memory {
 }
 
 impl Actor {
-    fn new(deps: Arc<Deps>, registry: Registry, memory: Memory, news: mpsc::Sender<News>) -> Self {
+    fn new(
+        deps: Arc<Deps>,
+        registry: Registry,
+        memory: Memory,
+        (news, running): (mpsc::Sender<News>, Running),
+    ) -> Self {
         let Memory { record, machine, tasks, steering, transcript, open, skills } = memory;
         Self {
             deps,
@@ -128,6 +135,8 @@ impl Actor {
             failure: None,
             watch: None,
             news,
+            inbox: Inbox::default(),
+            running,
         }
     }
 }

@@ -9,7 +9,6 @@ use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::message::Role;
 use nano_protocol::task::{TaskError, Usage};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, KeptReply, News, OpenCall};
 use super::deps::Deps;
@@ -36,7 +35,7 @@ impl Actor {
             tools,
             replies: self.transcript.iter().filter(|message| message.role == Role::Assistant).count(),
         };
-        let stop = CancellationToken::new();
+        let stop = self.running.token();
         self.model_stop = Some(stop.clone());
         self.partial = Arc::default();
         let call = ModelCall {

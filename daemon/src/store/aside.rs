@@ -1,9 +1,13 @@
 //! What cannot be used is set aside by name, never removed.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::checkpoint::line;
+use super::disk;
+use super::tail::Record;
 use crate::crash;
 
 /// Returns the folder for what is set aside of the store in `path`.
@@ -31,6 +35,19 @@ pub fn put(path: &Path, name: &str) -> io::Result<PathBuf> {
     sync(&aside)?;
     sync(path)?;
     crash::point("aside.rename.after");
+    Ok(to)
+}
+
+/// Keeps records as JSON Lines in a file of this name, or one like it, and returns where it lies.
+pub fn keep(path: &Path, name: &str, records: &[Record]) -> io::Result<PathBuf> {
+    let to = free(path, name);
+    disk::make(&folder(path))?;
+    let mut text = Vec::new();
+    records.iter().try_for_each(|(key, value)| line::encode(&mut text, key, value))?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+    file.write_all(&text)?;
+    file.sync_all()?;
+    sync(&folder(path))?;
     Ok(to)
 }
 

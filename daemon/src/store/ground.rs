@@ -25,6 +25,8 @@ pub struct Ground {
     pub room: Room,
     journal: Mutex<Journal>,
     checkpoints: Mutex<Checkpoints>,
+    /// Held while the memory is brought up again without its gate.
+    reviving: Mutex<()>,
     /// Held as long as any thread may write here.
     _lock: File,
 }
@@ -33,7 +35,7 @@ impl Ground {
     /// Puts the parts together.
     pub fn new(path: &Path, room: Room, journal: Journal, checkpoints: Checkpoints, lock: File) -> Self {
         let (journal, checkpoints) = (Mutex::new(journal), Mutex::new(checkpoints));
-        Self { path: path.to_owned(), room, journal, checkpoints, _lock: lock }
+        Self { path: path.to_owned(), room, journal, checkpoints, reviving: Mutex::default(), _lock: lock }
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
@@ -49,35 +51,58 @@ impl Ground {
         self.journal().append(lines)
     }
 
-    /// Brings a memory that failed up again, from the truth.
-    pub fn revive(&self, gate: &mut Option<Memory>, why: &StoreError) -> Result<(), StoreError> {
-        if gate.is_some() {
-            tracing::error!(%why, "the memory failed; it is opened again");
+    /// Brings the memory up from the truth where there is none. Who reads meanwhile is refused and does not wait.
+    pub fn revive(&self, gate: &Gate) -> Result<(), StoreError> {
+        let _turn = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
+        if gate.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            let memory = self.recall()?;
+            *gate.write().unwrap_or_else(PoisonError::into_inner) = Some(memory);
         }
+        Ok(())
+    }
+
+    /// Brings a memory that failed up again, once; who reads waits for it.
+    pub fn replace(&self, gate: &mut Option<Memory>, why: &StoreError) -> Result<(), StoreError> {
+        tracing::error!(%why, "the memory failed; it is opened again");
         drop(gate.take());
+        let memory = self.recall().map_err(|error| match error {
+            // It is tried again: the journal has all of it.
+            StoreError::NoRoom(why) => StoreError::NoRoom(why),
+            error => StoreError::Failed(format!("{why}; and then: {error}")),
+        })?;
+        *gate = Some(memory);
+        Ok(())
+    }
+
+    /// Brings the memory up again if it has failed; who has seen it fail may not be the first.
+    pub fn mend(&self, gate: &Gate) -> Result<(), StoreError> {
+        let mut gate = gate.write().unwrap_or_else(PoisonError::into_inner);
+        // It may still answer one question and not the next; at a flush it says that it has failed.
+        match gate.as_ref().map(Memory::make_durable) {
+            Some(Err(why)) => self.replace(&mut gate, &why),
+            _ => Ok(()),
+        }
+    }
+
+    fn recall(&self) -> Result<Memory, StoreError> {
         self.room.release();
         let (checkpoints, reader) = (self.checkpoints(), self.journal().reader());
         let (tail, _, lost) = tail(&checkpoints, &reader);
         let sources =
             Sources { path: &self.path, room: &self.room, checkpoints: &checkpoints, reader, forgives: false };
-        let recalled = sources.recall(&tail, &lost);
-        let recalled = recalled.map_err(|error| match error {
-            // It is tried again: the journal has all of it.
-            StoreError::NoRoom(why) => StoreError::NoRoom(why),
-            error => StoreError::Failed(format!("{why}; and then: {error}")),
-        })?;
+        let recalled = sources.recall(&tail, &lost)?;
         if recalled.is_ahead || !(lost.is_empty() && recalled.compared.missing.is_empty()) {
             // To put that right is a start's work, and so is to tell of it.
-            return Err(StoreError::Failed(format!("{why}; the journal or its checkpoint is damaged too")));
+            return Err(StoreError::Failed("the journal or its checkpoint is damaged too".into()));
         }
-        *gate = Some(recalled.memory);
-        Ok(())
+        Ok(recalled.memory)
     }
 
     /// Makes the memory durable; where it cannot be, it is brought up again.
     ///
     /// On a disk that is nearly full it is left alone: the journal has it all, and sled does not survive a failed write.
     pub fn flush(&self, gate: &Gate) -> Result<(), StoreError> {
+        self.revive(gate)?;
         if self.is_nearly_full() {
             return Ok(());
         }
@@ -85,12 +110,7 @@ impl Ground {
         let Some(Err(_)) = memory.as_ref().map(Memory::make_durable) else { return Ok(()) };
         // Its lock is held as long as this handle lives.
         drop(memory);
-        let mut gate = gate.write().unwrap_or_else(PoisonError::into_inner);
-        // The writer may have noticed first.
-        match gate.as_ref().map(Memory::make_durable) {
-            Some(Err(why)) => self.revive(&mut gate, &why),
-            _ => Ok(()),
-        }
+        self.mend(gate)
     }
 
     fn is_nearly_full(&self) -> bool {
@@ -99,16 +119,18 @@ impl Ground {
 
     /// Makes a checkpoint when the journal has grown, and removes segments that nothing needs any more. At the `end`
     /// less is worth one: it makes the next start short.
-    pub fn keep_short(&self, end: bool) {
+    pub fn keep_short(&self, end: bool) -> Result<(), CheckpointError> {
         if self.is_nearly_full() {
-            return;
+            return Ok(());
         }
-        if end && self.journal().last() >= self.checkpoints().newest().through + WORTH_AT_END {
-            self.journal().seal();
+        // One lock after the other: who brings the memory up holds them both, in another order.
+        let through = self.checkpoints().newest().through;
+        let mut journal = self.journal();
+        if end && journal.last() >= through + WORTH_AT_END {
+            journal.seal();
         }
-        if let Err(error) = self.checkpoint(if end { 1 } else { WORTH }) {
-            tracing::warn!(%error, "no checkpoint was made; the journal stays longer");
-        }
+        drop(journal);
+        self.checkpoint(if end { 1 } else { WORTH })
     }
 
     fn checkpoint(&self, worth: usize) -> Result<(), CheckpointError> {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use data_encoding::HEXLOWER;
 use nano_protocol::id::{FollowupId, ProcessId, SessionId, TaskId};
 use nano_protocol::time::Timestamp;
+use serde_json::value::RawValue;
 
 /// Where a record lies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -135,6 +136,26 @@ pub(super) fn text(bytes: &[u8]) -> String {
     text
 }
 
+/// Returns a key as it is told of: with its number in decimal where it ends with one, and not endless.
+pub(super) fn told(bytes: &[u8]) -> String {
+    const MOST: usize = 120;
+    let numbered = matches!(bytes.first(), Some(b'm' | b'w' | b'c' | b'e' | b'r'));
+    let number = bytes.split_last_chunk::<8>().filter(|(head, _)| numbered && head.ends_with(b"/"));
+    let told = match number {
+        Some((head, number)) => format!("{}{}", text(head), u64::from_be_bytes(*number)),
+        None => text(bytes),
+    };
+    // All of it is ASCII.
+    told.get(..MOST).map_or(told.clone(), |cut| format!("{cut}..."))
+}
+
+/// Returns a value as the one line of JSON that it is stored as; nothing where it is none, or has space around it that
+/// would not come back.
+pub(super) fn one_line(value: &[u8]) -> Option<&str> {
+    let json: &RawValue = serde_json::from_slice(value).ok()?;
+    (json.get().len() == value.len() && !value.contains(&b'\n')).then_some(json.get())
+}
+
 /// Returns the bytes that [`text`] made a text of.
 pub(super) fn parse(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -160,7 +181,21 @@ pub(super) fn parse(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
-    use super::{parse, text};
+    use super::{parse, text, told};
+
+    #[test]
+    fn a_key_is_told_with_its_number_and_not_endless() {
+        for (bytes, expected) in [
+            (b"m/ses_1/\x00\x00\x00\x00\x00\x00\x01\x00".as_slice(), "m/ses_1/256"),
+            (b"e/\x00\x00\x00\x00\x00\x00\x00\x05", "e/5"),
+            (b"s/ses_1", "s/ses_1"),
+            (b"m/\xff", r"m/\xff"),
+            (b"", ""),
+        ] {
+            assert_eq!(told(bytes), expected);
+        }
+        assert_eq!(told(&[b'k'; 1000]).len(), 123);
+    }
 
     #[test]
     fn a_key_is_readable() {

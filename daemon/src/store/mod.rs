@@ -16,6 +16,7 @@ mod ground;
 mod journal;
 mod keeper;
 mod keys;
+mod looked;
 mod memory;
 mod merge;
 pub mod offline;
@@ -30,6 +31,7 @@ mod tail;
 mod truth;
 mod upgrade;
 mod verify;
+mod waiting;
 mod writer;
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
 //! The lock of the state directory, and the way in.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::start::{Mode, Up};
-use super::{Publish, Store, StoreError, recall};
+use super::{Publish, Store, StoreError, disk, recall};
 
 /// The state directory, held against other daemons while this lives.
 pub struct StateLock {
-    _file: File,
+    /// None where there is none and none can be made: then nobody else holds it either.
+    _file: Option<File>,
 }
 
 /// How often a folder is tried again whose holder is dead: a child of it may have to reach its `exec` first.
@@ -33,6 +34,26 @@ pub async fn lock(state: &Path) -> Result<StateLock, StoreError> {
     }
 }
 
+/// Holds the state directory for who only reads, whether its disk takes anything or not.
+pub async fn lock_to_read(state: &Path) -> Result<StateLock, StoreError> {
+    match lock(state).await {
+        Err(StoreError::Open { .. } | StoreError::NoRoom(_)) => {}
+        other => return other,
+    }
+    let path = state.join("lock");
+    match File::open(&path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(StateLock { _file: None }),
+        Err(why) => Err(recall::failed(&path, &why)),
+        Ok(file) if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() => {
+            Ok(StateLock { _file: Some(file) })
+        }
+        Ok(_) => {
+            let pid = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+            Err(StoreError::Held { path: state.to_owned(), pid })
+        }
+    }
+}
+
 fn is_dead(pid: &str) -> bool {
     // A holder that has not written itself down yet lives.
     !pid.is_empty() && !Path::new("/proc").join(pid).exists()
@@ -40,7 +61,7 @@ fn is_dead(pid: &str) -> bool {
 
 fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
     let failed = |why: std::io::Error| recall::failed(state, &why);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
+    disk::make(state).map_err(failed)?;
     let path = state.join("lock");
     let mut file = OpenOptions::new()
         .read(true)
@@ -60,7 +81,7 @@ fn try_lock(state: &Path) -> Result<StateLock, StoreError> {
     if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{}", rustix::process::getpid().as_raw_pid())) {
         tracing::warn!(%error, "the process id cannot be noted in the lock");
     }
-    Ok(StateLock { _file: file })
+    Ok(StateLock { _file: Some(file) })
 }
 
 impl Store {

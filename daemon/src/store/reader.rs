@@ -29,7 +29,23 @@ struct Whose {
 
 impl Store {
     /// Has `work` look at the memory. Nothing is applied meanwhile: to take the gate twice is to wait for oneself.
-    fn look<T>(&self, work: impl FnOnce(&Memory) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn look<T>(&self, work: impl Fn(&Memory) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.try_twice(|| self.try_look(&work))
+    }
+
+    /// Does it again where the memory has failed: after a write that found no room sled says so to whoever reads next,
+    /// and the truth is whole all the same.
+    fn try_twice<T>(&self, work: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match work() {
+            Err(StoreError::Failed(_)) => {
+                self.ground.mend(&self.memory)?;
+                work()
+            }
+            done => done,
+        }
+    }
+
+    fn try_look<T>(&self, work: impl Fn(&Memory) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let gate = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         let memory = gate.as_ref().ok_or_else(|| StoreError::NoRoom("the store's memory found no room".into()))?;
         // sled panics on some damage; the next start finds it.
@@ -78,7 +94,7 @@ impl Store {
         end.extend([0xff; 16]);
         let end = before.map_or(end, |key| key.0.clone());
         self.look(|memory| {
-            let inside = memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end)).rev();
+            let inside = memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end.clone())).rev();
             inside.take(limit).map(|entry| decode(memory, &entry?)).collect()
         })
     }
@@ -89,7 +105,8 @@ impl Store {
         let mut end = prefix.0.clone();
         end.push(0xff);
         let end = before.map_or(end, |key| key.0.clone());
-        let inside = self.look(|memory| Ok(memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end))));
+        let inside =
+            self.look(|memory| Ok(memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end.clone()))));
         let told = |error: &StoreError| tracing::error!(%error, "a list ends early");
         let inside = inside.inspect_err(told).into_iter().flatten().rev();
         inside.map_while(move |entry| entry.inspect_err(told).ok()).map(|entry| Key::last_part(entry.key()).to_owned())
@@ -138,7 +155,8 @@ impl Store {
                         bytes += length + content.map_or(0, str::len);
                         events.push(event);
                     }
-                    Err(error) => tracing::error!(%error, "an event is passed over"),
+                    Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "an event is passed over"),
+                    Err(error) => return Err(error),
                 }
                 if bytes > EVENT_BYTES {
                     break;
@@ -150,14 +168,19 @@ impl Store {
 
     /// Returns the numbers of a session's events; the gate is not held while they are looked for.
     pub fn event_numbers_of(&self, session: &SessionId) -> Result<Vec<u64>, StoreError> {
-        let memory = self.look(|memory| Ok(memory.clone()))?;
-        let mut numbers = Vec::new();
-        for entry in below(&memory, &Key::all(b'e'), None) {
-            // One that cannot be read belongs to nobody.
-            let whose: Option<Whose> = decode(&memory, &entry?).ok();
-            numbers.extend(whose.filter(|whose| whose.session.as_ref() == Some(session)).map(|whose| whose.seq));
-        }
-        Ok(numbers)
+        self.try_twice(|| {
+            let memory = self.look(|memory| Ok(memory.clone()))?;
+            let mut numbers = Vec::new();
+            for entry in below(&memory, &Key::all(b'e'), None) {
+                let whose: Whose = match decode(&memory, &entry?) {
+                    // One that cannot be read belongs to nobody.
+                    Err(StoreError::Damaged(_)) => continue,
+                    whose => whose?,
+                };
+                numbers.extend((whose.session.as_ref() == Some(session)).then_some(whose.seq));
+            }
+            Ok(numbers)
+        })
     }
 }
 

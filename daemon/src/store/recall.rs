@@ -170,6 +170,7 @@ pub fn failed(path: &Path, why: &impl ToString) -> StoreError {
 }
 
 /// Tells whether an error speaks of a full disk, or of a quota that is used up.
-fn is_full(why: &str) -> bool {
-    ["No space left", "StorageFull", "os error 28", "os error 122"].iter().any(|sign| why.contains(sign))
+pub fn is_full(why: &str) -> bool {
+    let signs = ["No space left", "StorageFull", "os error 28", "Disk quota", "QuotaExceeded", "os error 122"];
+    signs.iter().any(|sign| why.contains(sign))
 }

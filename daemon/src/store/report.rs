@@ -69,27 +69,50 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// How many lines of one kind are told; there may be thousands.
+const MOST: usize = 50;
+
+/// Leaves out what is too much, and says how much that is.
+pub fn bounded(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(MOST);
+    lines.truncate(MOST);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    lines
+}
+
+impl Report {
+    /// Returns what was wrong, one thing a line.
+    pub fn lines(&self) -> Vec<String> {
         let mut told: Vec<String> = Vec::new();
         told.extend(self.began_anew.iter().map(|why| format!("the memory did not open and was begun anew: {why}")));
         told.extend((self.put_right > 0).then(|| format!("{} records of the memory were put right", self.put_right)));
         let adopted = || format!("{} records that the journal had lost were taken from the memory", self.adopted);
         told.extend((self.adopted > 0).then(adopted));
-        let removed =
-            || format!("{} records that the memory no longer had count as removed by lost lines", self.removed);
+        let removed = || {
+            format!(
+                "{} records that the memory no longer had count as removed by lost lines; set-aside/removed.jsonl has them",
+                self.removed
+            )
+        };
         told.extend((self.removed > 0).then(removed));
         told.extend(self.short.map(|Short { last, through }| {
             format!("the journal ends at line {last}, before the checkpoint, which has line {through}: its end is lost")
         }));
-        told.extend(self.lost.iter().map(|lost| format!("lost: {lost}")));
-        told.extend(self.missing.iter().map(|missing| format!("lost from the checkpoint: {missing}")));
-        told.extend(self.damaged.iter().map(|key| format!("unreadable before the upgrade: {key}")));
+        told.extend(bounded(self.lost.iter().map(|lost| format!("lost: {lost}")).collect()));
+        let missing = self.missing.iter().map(|missing| format!("lost from the checkpoint: {missing}"));
+        told.extend(bounded(missing.collect()));
+        told.extend(bounded(self.damaged.iter().map(|key| format!("unreadable before the upgrade: {key}")).collect()));
         told.extend(self.cut.as_ref().map(|cut| {
             let kept = cut.kept.as_ref().map(|kept| format!(", kept as set-aside/{kept}")).unwrap_or_default();
             format!("the journal ends before line {}: {} bytes behind it were cut{kept}", cut.from, cut.bytes)
         }));
         told.extend(self.set_aside.iter().map(|name| format!("set aside: {name}")));
-        to.write_str(&told.join("; "))
+        told
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.lines().join("; "))
     }
 }

@@ -1,8 +1,8 @@
 //! The start of a store: refuse what is newer, upgrade what is older, bring the memory up from journal and checkpoints,
 //! and name what is wrong.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
@@ -12,21 +12,24 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::checkpoint::{CheckpointError, Checkpoints};
+use super::checkpoint::Checkpoints;
 use super::disk::{Folder, RealFolder};
 use super::encode::Numbers;
 use super::ground::Ground;
 use super::journal::line::Entry;
-use super::journal::{self, Found, Journal, OpenError};
+use super::journal::{Found, Journal};
 use super::keeper::Keeper;
+use super::looked::{Looked, checkpoints, of_checkpoint, of_journal};
 use super::memory::Memory;
-use super::recall::{Recalled, Sources, failed, tail};
+use super::recall::{Recalled, Sources, failed};
 use super::report::{Report, Short};
 use super::room::Room;
+use super::tail::Tail;
 use super::upgrade::{self, First};
 use super::verify::groups;
-use super::writer::{Waiting, Writer};
-use super::{Key, Opened, Publish, SCHEMA, Store, StoreError, aside};
+use super::waiting::Waiting;
+use super::writer::{Held, Writer};
+use super::{Key, Opened, Publish, Store, StoreError, aside, disk};
 
 /// How far event numbers jump where the last of those that were given out may be lost.
 const JUMP: u64 = 1 << 20;
@@ -57,31 +60,15 @@ pub struct Up {
     pub report: Report,
 }
 
-fn of_checkpoint(path: &Path, error: &CheckpointError) -> StoreError {
-    match error {
-        CheckpointError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
-        _ => failed(path, &error),
-    }
-}
-
-fn of_journal(path: &Path, error: &OpenError) -> StoreError {
-    match error {
-        OpenError::Newer { found, .. } => StoreError::Newer { path: path.to_owned(), found: *found },
-        OpenError::Disk { .. } => failed(path, &error),
-    }
-}
-
 impl Up {
     /// Brings the store in `path` up; whose state directory the caller holds.
     pub fn bring(path: &Path, mode: Mode) -> Result<Self, StoreError> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| failed(path, &why))?;
+        disk::make(path).map_err(|why| failed(path, &why))?;
         // The first commit must be found again after a power cut, and so must the way to it.
         path.parent().map_or(Ok(()), aside::sync).map_err(|why| failed(path, &why))?;
         let lock = lock(path)?;
         let is_due = upgrade::is_due(path);
-        if !is_due {
-            refuse_newer(path)?;
-        }
+        let looked = if is_due { None } else { Looked::if_there(path, &|name| part(path, name))? };
         let room = Room::new(path);
         if room.free() < room.sizes.watermark / 2 {
             room.release();
@@ -91,14 +78,13 @@ impl Up {
             upgrade(path, &mut report)?;
         }
         upgrade::finish(path).map_err(|why| failed(path, &why))?;
-        let Parts { journal, checkpoints, short } = open_parts(path, &room, &mut report)?;
-        let (tail, head, lost) = tail(&checkpoints, &journal.reader());
+        let looked = looked.map_or_else(|| Looked::at(path, &|name| part(path, name)), Ok)?;
+        let Parts { journal, checkpoints, tail, head, short } = open_parts(path, looked, &room, &mut report)?;
         let reader = journal.reader();
         let forgives = mode == Mode::Repair;
         let sources = Sources { path, room: &room, checkpoints: &checkpoints, reader, forgives };
-        let recalled = sources.recall(&tail, &lost)?;
+        let recalled = sources.recall(&tail, &report.lost)?;
         drop(tail);
-        report.lost = lost;
         // After an upgrade or an import there is no line yet, unless the memory says so.
         report.short = short.filter(|short| short.through > upgrade::LINE || recalled.is_ahead);
         let jump = jump(&recalled, &report, journal.last());
@@ -125,6 +111,10 @@ impl Up {
         self.report.removed = compared.adopted.iter().filter(|entry| matches!(entry, Entry::Delete(_))).count() as u64;
         self.report.adopted = compared.adopted.len() as u64 - self.report.removed;
         self.report.missing = compared.missing;
+        if !compared.removed.is_empty() {
+            let kept = aside::keep(&self.path, "removed.jsonl", &compared.removed);
+            self.report.set_aside.push(kept.map_err(|why| failed(&self.path, &why))?.display().to_string());
+        }
         if let Some((why, old)) = anew {
             self.report.began_anew = Some(why);
             self.report.set_aside.push(old);
@@ -173,6 +163,11 @@ impl Up {
         Ok(())
     }
 
+    /// Refuses where a daemon would take nothing new.
+    pub fn has_room(&self) -> Result<(), StoreError> {
+        self.room.shortage().map_or(Ok(()), |why| Err(StoreError::NoRoom(why)))
+    }
+
     /// Lets go of the store, with all that was brought up made durable.
     pub fn put_down(self) -> Result<(), StoreError> {
         self.memory.make_durable()
@@ -197,7 +192,7 @@ impl Up {
             waiting: waiting.clone(),
             failure: failing,
             keeper,
-            owed: Vec::new(),
+            held: Held::default(),
         };
         writer.record(vec![Waiting { commit: opening, answer: None }])?;
         let opened = Opened { epoch: epoch + 1, head: writer.numbers.head };
@@ -216,7 +211,8 @@ pub fn part(path: &Path, name: &str) -> Result<Arc<dyn Folder>, StoreError> {
 /// Holds the folder: another handle in this very process may be on its way out.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
+    // Read too, or a pipe in its place would have it wait.
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"));
     let file = file.map_err(|why| failed(path, &why))?;
     for _ in 0..TRIES {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -234,47 +230,32 @@ pub(super) fn upgrade(path: &Path, report: &mut Report) -> Result<(), StoreError
     records.push((Key::meta("epoch").0, json!(epoch).to_string().into_bytes()));
     records.sort();
     report.damaged = damaged.iter().map(|key| super::keys::text(key)).collect();
-    let mut checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+    let mut checkpoints = checkpoints(path, &|name| part(path, name))?;
     let built = checkpoints.build(records.into_iter().map(Ok::<_, StoreError>), upgrade::LINE, head);
     built.map(drop).map_err(|error| of_checkpoint(path, &error))
-}
-
-/// Looks at all there is, making and changing nothing, for a newer version's mark.
-fn refuse_newer(path: &Path) -> Result<(), StoreError> {
-    let there = |name| path.join(name).is_dir().then(|| part(path, name)).transpose();
-    let checkpoints = there("checkpoint")?.map(Checkpoints::read).transpose();
-    let found = there("journal")?.map(journal::inspect).transpose();
-    let checkpoints = checkpoints.map_err(|error| of_checkpoint(path, &error))?;
-    let found = found.map_err(|error| of_journal(path, &error))?;
-    let (Some(checkpoints), Some((reader, _))) = (checkpoints, found) else { return Ok(()) };
-    let (tail, ..) = tail(&checkpoints, &reader);
-    let schema = tail.says(&Key::meta("schema").0).flatten();
-    let found = schema.and_then(|schema| serde_json::from_slice(schema).ok()).unwrap_or(0);
-    if found > SCHEMA {
-        return Err(StoreError::Newer { path: path.to_owned(), found });
-    }
-    Ok(())
 }
 
 struct Parts {
     journal: Journal,
     checkpoints: Checkpoints,
+    tail: Tail,
+    head: u64,
     short: Option<Short>,
 }
 
-fn open_parts(path: &Path, room: &Room, report: &mut Report) -> Result<Parts, StoreError> {
-    let checkpoints = Checkpoints::read(part(path, "checkpoint")?).map_err(|error| of_checkpoint(path, &error))?;
+fn open_parts(path: &Path, looked: Looked, room: &Room, report: &mut Report) -> Result<Parts, StoreError> {
+    let Looked { checkpoints, journal, tail, head, lost } = looked;
     for name in checkpoints.unreadable() {
         let kept = aside::put(path, &format!("checkpoint/{name}")).map_err(|why| failed(path, &why))?;
         report.set_aside.push(kept.display().to_string());
     }
-    let opened = Journal::open(part(path, "journal")?, &*part(path, "set-aside")?, room.sizes.segment);
+    let opened = journal.open(&*part(path, "set-aside")?, room.sizes.segment);
     let (mut journal, Found { cut, .. }) = opened.map_err(|error| of_journal(path, &error))?;
-    report.cut = cut;
+    (report.cut, report.lost) = (cut, lost);
     let through = checkpoints.newest().through;
     let short = (journal.last() < through).then_some(Short { last: journal.last(), through });
     journal.number_on_from(through);
-    Ok(Parts { journal, checkpoints, short })
+    Ok(Parts { journal, checkpoints, tail, head, short })
 }
 
 /// Returns how far the numbers jump: events may have been told whose lines are gone.

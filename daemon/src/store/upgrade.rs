@@ -7,11 +7,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::keys::one_line;
 use super::memory::{self, Memory};
 use super::recall;
 use super::tail::Record;
-use super::verify::is_one_line;
-use super::{Key, StoreError, aside};
+use super::{Key, StoreError, aside, disk};
 use crate::crash;
 
 /// The schema of the first layout.
@@ -48,7 +48,8 @@ pub fn read(path: &Path) -> Result<First, StoreError> {
     let failed = |why: String| recall::failed(path, &why);
     let copy = path.join(COPY);
     begin_anew(path).map_err(|why| failed(why.to_string()))?;
-    copy_files(path, &copy).map_err(|why| failed(format!("it cannot be copied for the upgrade: {why}")))?;
+    disk::copy(path, &copy, &memory::is_sled_file)
+        .map_err(|why| failed(format!("it cannot be copied for the upgrade: {why}")))?;
     let memory = memory::open(&copy, &aside::folder(path)).map_err(failed)?;
     let number = |name: &str| memory.number(&Key::meta(name).0);
     let found = number("schema")?.unwrap_or(FIRST);
@@ -71,7 +72,7 @@ fn records(memory: &Memory) -> Result<(Vec<Record>, Vec<Vec<u8>>), StoreError> {
     for record in memory.records(Vec::new(), None) {
         match record? {
             (key, _) if counted.contains(&key) => {}
-            (key, Some(value)) if is_one_line(&value) => records.push((key, value)),
+            (key, Some(value)) if one_line(&value).is_some() => records.push((key, value)),
             (key, _) => damaged.push(key),
         }
     }
@@ -92,32 +93,12 @@ fn begin_anew(path: &Path) -> io::Result<()> {
     aside::sync(path)
 }
 
-fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if !name.to_str().is_some_and(memory::is_sled_file) {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            fs::create_dir_all(to.join(&name))?;
-            for blob in fs::read_dir(entry.path())? {
-                let blob = blob?;
-                fs::copy(blob.path(), to.join(&name).join(blob.file_name()))?;
-            }
-        } else {
-            fs::copy(entry.path(), to.join(&name))?;
-        }
-    }
-    Ok(())
-}
-
 /// Sets the first layout aside once the new store is complete. The rename of `db` is what counts; a crash behind it
 /// leaves files that mean nothing, and they follow at the next start.
 pub fn finish(path: &Path) -> io::Result<()> {
     let guard = path.join("conf");
     let is_clean = !path.join(COPY).exists() && !path.join("db").exists();
-    if is_clean && fs::read_to_string(&guard).is_ok_and(|text| text == GUARD) {
+    if is_clean && guard.is_file() && fs::read_to_string(&guard).is_ok_and(|text| text == GUARD) {
         return Ok(());
     }
     let to = aside::free(path, "schema-1");

@@ -3,11 +3,10 @@
 //! A part of the keys that the journal has not touched is compared by count and sum alone, which costs one walk over the
 //! memory; any other is laid beside the truth record by record.
 
-use serde_json::value::RawValue;
-
 use super::StoreError;
 use super::checkpoint::{Missing, sum_of};
 use super::journal::line::Entry;
+use super::keys::one_line;
 use super::memory::Memory;
 use super::merge::{Difference, Merge};
 use super::tail::{Record, Span};
@@ -35,6 +34,8 @@ pub struct Compared {
     pub put_right: u64,
     /// What the memory knows and the truth has lost: the journal is to take it.
     pub adopted: Vec<Entry>,
+    /// What the truth has of the records that count as removed.
+    pub removed: Vec<Record>,
     /// What the checkpoint has lost.
     pub missing: Vec<Missing>,
 }
@@ -98,7 +99,7 @@ fn compare(
     let mut changes = Changes { memory, entries: Vec::new(), bytes: 0 };
     for difference in Merge::new(left, known) {
         let Difference { key, left, right } = difference?;
-        let right = right.filter(|value| is_one_line(value));
+        let right = right.filter(|value| one_line(value).is_some());
         let adopts = match believe {
             Believe::Truth => false,
             Believe::Both => left.is_none() && right.is_some(),
@@ -106,6 +107,7 @@ fn compare(
             Believe::Memory => right.is_some() || (left.is_some() && memory.get(&key).is_ok()),
         };
         if adopts {
+            compared.removed.extend(left.filter(|_| right.is_none()).map(|value| (key.clone(), value)));
             compared.adopted.push(entry(key, right));
         } else {
             compared.put_right += 1;
@@ -113,12 +115,6 @@ fn compare(
         }
     }
     changes.finish()
-}
-
-/// Tells whether a value is what is ever stored: JSON without a line break.
-pub fn is_one_line(value: &[u8]) -> bool {
-    let raw = serde_json::from_slice::<&RawValue>(value);
-    raw.is_ok_and(|raw| raw.get().len() == value.len()) && !value.contains(&b'\n')
 }
 
 fn entry(key: Vec<u8>, value: Option<Vec<u8>>) -> Entry {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use nano_protocol::event::Event;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -15,17 +14,17 @@ use super::ground::Ground;
 use super::journal::AppendError;
 use super::journal::line::Line;
 use super::keeper::Keeper;
-use super::memory::Memory;
-use super::{Answer, Commit, Gate, Publish, Receipt, Request, StoreError};
+use super::waiting::{Patience, Unseen, Waiting, refuse, refuse_all};
+use super::{Gate, Publish, Receipt, Request, StoreError};
 use crate::clock::Clock;
 use crate::crash;
 
 /// The most commits that become durable together; more only makes the first wait longer.
 const GROUP: usize = 256;
-/// How often the memory is opened again that finds no room where there is some.
-const TRIES: u32 = 20;
-/// How long what is owed waits for room before it is tried again.
+/// How often those are answered who ask while something waits for room, and how soon that is tried again at first.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long it is left alone at most.
+const LONGEST: Duration = Duration::from_secs(2);
 
 pub(super) struct Writer {
     pub ground: Arc<Ground>,
@@ -35,22 +34,28 @@ pub(super) struct Writer {
     pub waiting: Arc<AtomicBool>,
     pub failure: Arc<watch::Sender<Option<StoreError>>>,
     pub keeper: Keeper,
-    /// What is owed and found no room yet, oldest first.
-    pub owed: Vec<Waiting>,
+    /// What waits for room.
+    pub held: Held,
 }
 
-/// A commit and who waits for it.
-pub(super) struct Waiting {
-    pub commit: Commit,
-    pub answer: Option<Answer>,
+/// What waits for room.
+pub(super) struct Held {
+    /// What is durable, and the memory cannot take.
+    unseen: Option<Unseen>,
+    /// What is owed and the journal cannot take, oldest first.
+    owed: Vec<Waiting>,
+    patience: Patience,
 }
 
-impl Waiting {
-    fn answer(self, outcome: Result<Receipt, StoreError>) {
-        if let Some(answer) = self.answer {
-            // Nobody waits any more: what came of it stands all the same.
-            drop(answer.send(outcome));
-        }
+impl Default for Held {
+    fn default() -> Self {
+        Self { unseen: None, owed: Vec::new(), patience: Patience::new(PAUSE, LONGEST) }
+    }
+}
+
+impl Held {
+    fn is_empty(&self) -> bool {
+        self.unseen.is_none() && self.owed.is_empty()
     }
 }
 
@@ -77,9 +82,8 @@ impl Writer {
 
     fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         let (closing, failed) = loop {
-            let group = self.next(&mut requests);
-            let (closing, last) = (group.closing, group.last);
-            if let Err(error) = self.record(group.commits) {
+            let Group { commits, closing, last } = self.next(&mut requests);
+            if let Err(error) = self.work(commits) {
                 tracing::error!(%error, "the store failed; nothing more is accepted");
                 // After a failed sync a second one may lie: this thread ends, and with it the daemon.
                 break (closing, true);
@@ -90,6 +94,9 @@ impl Writer {
         };
         // Who still asks is told that this is the end.
         drop(requests);
+        if !failed {
+            self.let_go();
+        }
         self.keeper.end();
         if !failed {
             self.memory.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -101,20 +108,25 @@ impl Writer {
         }
     }
 
+    /// Answers who still waits for room: what is durable was done, whether it can be shown or not.
+    fn let_go(&mut self) {
+        let Held { unseen, owed, .. } = std::mem::take(&mut self.held);
+        unseen.into_iter().for_each(Unseen::answer);
+        refuse_all(owed, "the store was closed before there was room");
+    }
+
     /// Waits for something to do and takes what there is.
     fn next(&mut self, requests: &mut mpsc::Receiver<Request>) -> Group {
-        let mut group = Group { commits: std::mem::take(&mut self.owed), ..Group::default() };
-        if group.commits.is_empty() {
+        let mut group = Group::default();
+        if self.held.is_empty() {
             match requests.blocking_recv() {
                 Some(request) => group.take(request),
                 None => group.last = true,
             }
         } else {
-            std::thread::park_timeout(PAUSE);
+            std::thread::park_timeout(self.held.patience.left().unwrap_or_default().min(PAUSE));
         }
-        // What waits for room must not keep those from an answer who can be refused.
-        let most = group.commits.len() + GROUP;
-        while group.commits.len() < most && group.closing.is_none() {
+        while group.commits.len() < GROUP && group.closing.is_none() {
             match requests.try_recv() {
                 Ok(request) => group.take(request),
                 Err(TryRecvError::Disconnected) => {
@@ -127,6 +139,27 @@ impl Writer {
         group
     }
 
+    /// Tries what waits for room again, when its time has come, and then does what is new. Meanwhile what is asked for is
+    /// refused and what is owed queues up.
+    fn work(&mut self, commits: Vec<Waiting>) -> Result<(), StoreError> {
+        if self.held.is_empty() {
+            return self.record(commits);
+        }
+        let full = self.ground.room.told("is full: what has happened waits to be recorded");
+        self.held.owed.extend(refuse(commits, &full));
+        if !self.held.patience.is_over() {
+            return Ok(());
+        }
+        if let Some(unseen) = self.held.unseen.take() {
+            self.show(unseen)?;
+        }
+        if self.held.unseen.is_some() {
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut self.held.owed);
+        self.record(owed)
+    }
+
     /// Makes commits durable. One that is asked for is refused where there is no room, and what is owed waits; only a
     /// failure ends the store.
     pub(super) fn record(&mut self, commits: Vec<Waiting>) -> Result<(), StoreError> {
@@ -136,7 +169,7 @@ impl Writer {
             Some(why) => refuse(commits, &why),
             None => commits,
         };
-        while !commits.is_empty() && self.owed.is_empty() {
+        while !commits.is_empty() && self.held.is_empty() {
             // One may still find room where many do not.
             let most = if self.waiting.load(Ordering::Relaxed) { 1 } else { GROUP };
             let rest = commits.split_off(most.min(commits.len()));
@@ -144,7 +177,7 @@ impl Writer {
             commits = rest;
         }
         if !commits.is_empty() {
-            self.owed.extend(refuse(commits, &self.ground.room.told("takes nothing")));
+            self.held.owed.extend(refuse(commits, &self.ground.room.told("takes nothing")));
         }
         Ok(())
     }
@@ -155,63 +188,70 @@ impl Writer {
         let (lines, receipts): (Vec<Line>, Vec<Receipt>) =
             commits.iter().map(|one| encode::line(one.commit.clone(), &mut numbers, now)).unzip();
         match self.ground.append(&lines) {
-            Ok(()) => {
-                self.waiting.store(false, Ordering::Relaxed);
-                self.numbers = Numbers { synced: numbers.line, ..numbers };
-            }
+            Ok(()) => self.numbers = Numbers { synced: numbers.line, ..numbers },
             Err(error @ AppendError::Write(_)) => {
                 self.wait_for_room(commits, &error.to_string());
                 return Ok(());
             }
             Err(error @ AppendError::Sync(_)) => return Err(self.fail(commits, StoreError::Failed(error.to_string()))),
         }
-        let events: Vec<Arc<Event>> = receipts.iter().flatten().cloned().collect();
-        if let Err(error) = self.show(&lines, &events) {
-            return Err(self.fail(commits, error));
-        }
-        commits.into_iter().zip(receipts).for_each(|(one, receipt)| one.answer(Ok(receipt)));
-        Ok(())
+        self.show(Unseen { lines, commits: commits.into_iter().zip(receipts).collect() })
     }
 
     fn wait_for_room(&mut self, commits: Vec<Waiting>, why: &str) {
-        self.owed = refuse(commits, &self.ground.room.told(&format!("takes nothing: {why}")));
-        if !self.owed.is_empty() && !self.ground.room.release() && !self.waiting.swap(true, Ordering::Relaxed) {
+        self.held.owed = refuse(commits, &self.ground.room.told(&format!("takes nothing: {why}")));
+        // With the ballast gone there is room at once.
+        if !self.held.owed.is_empty() && !self.ground.room.release() {
+            self.wait(why);
+        }
+    }
+
+    fn wait(&mut self, why: &str) {
+        self.held.patience.longer();
+        if !self.waiting.swap(true, Ordering::Relaxed) {
             tracing::error!(why, "the disk takes nothing; what has happened waits to be recorded");
         }
     }
 
-    /// Lets the memory see lines that are durable, and publishes their events: who asked must find what it was told.
-    fn show(&self, lines: &[Line], events: &[Arc<Event>]) -> Result<(), StoreError> {
-        let mut tries = 0;
-        let gate = loop {
-            let mut gate = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-            match self.apply(lines, &mut gate) {
-                Ok(()) => break gate,
-                Err(StoreError::NoRoom(_)) if tries < TRIES || self.ground.room.shortage().is_some() => {}
-                Err(error) => return Err(StoreError::Failed(error.to_string())),
+    /// Lets the memory see lines that are durable, publishes their events, and answers: who asked must find what it was
+    /// told. Where the memory has no room there is none, and what is owed waits for it.
+    fn show(&mut self, mut unseen: Unseen) -> Result<(), StoreError> {
+        match self.apply(&unseen) {
+            Ok(()) => {
+                self.held.patience.end();
+                self.waiting.store(false, Ordering::Relaxed);
+                unseen.answer();
             }
-            drop(gate);
-            tries += 1;
-            std::thread::park_timeout(PAUSE);
-        };
+            Err(StoreError::NoRoom(why)) => {
+                unseen.answer_asked();
+                self.held.unseen = Some(unseen);
+                self.wait(&why);
+            }
+            Err(error) => {
+                let commits = unseen.commits.into_iter().map(|(one, _)| one).collect();
+                return Err(self.fail(commits, StoreError::Failed(error.to_string())));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&self, unseen: &Unseen) -> Result<(), StoreError> {
+        self.ground.revive(&self.memory)?;
+        let mut gate = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        let through = unseen.lines.last().map(|line| line.number);
+        let entries = unseen.lines.iter().flat_map(|line| &line.entries);
+        match gate.as_ref().map(|memory| memory.apply(entries, through)) {
+            Some(Ok(())) => {}
+            // Brought up anew, it has these lines with all others.
+            Some(Err(why)) => self.ground.replace(&mut gate, &why)?,
+            None => return Err(StoreError::NoRoom("the memory found no room".into())),
+        }
         crash::point("store.publish.before");
-        let told = catch_unwind(AssertUnwindSafe(|| (self.publish)(events)));
+        let told = catch_unwind(AssertUnwindSafe(|| (self.publish)(&unseen.events())));
         crash::point("store.publish.after");
         drop(gate);
         self.keeper.applied();
         told.map_err(|_| StoreError::Failed("publishing panicked".into()))
-    }
-}
-
-impl Writer {
-    fn apply(&self, lines: &[Line], gate: &mut Option<Memory>) -> Result<(), StoreError> {
-        let through = lines.last().map(|line| line.number);
-        let applied = match gate.as_ref() {
-            Some(memory) => memory.apply(lines.iter().flat_map(|line| &line.entries), through),
-            None => Err(StoreError::NoRoom("the memory found no room".into())),
-        };
-        // Brought up anew, it has these lines with all others.
-        applied.or_else(|error| self.ground.revive(gate, &error))
     }
 
     /// Tells everybody that this is the end, and only then those who wait: who goes by their word must find it.
@@ -231,13 +271,4 @@ impl Group {
             Request::Close(closing) => self.closing = Some(closing),
         }
     }
-}
-
-/// Refuses what is asked for, and returns what is owed.
-fn refuse(commits: Vec<Waiting>, why: &str) -> Vec<Waiting> {
-    let (asked, owed): (Vec<_>, Vec<_>) = commits.into_iter().partition(|one| one.commit.asked);
-    for one in asked {
-        one.answer(Err(StoreError::NoRoom(why.to_owned())));
-    }
-    owed
 }

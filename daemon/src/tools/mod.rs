@@ -12,6 +12,7 @@ pub mod grep;
 pub mod intents;
 pub mod list_dir;
 pub mod load_skill;
+pub mod matching;
 pub mod process;
 pub mod python;
 pub mod read_file;

@@ -1,11 +1,12 @@
 //! Replacing a text in the bytes of a file. Pure.
 //!
-//! Exact matches come first. Only if there is none, line ends may differ: LF in the text then matches CRLF in the file.
-//! What is put in takes the line ends of its surroundings.
+//! Every byte outside the match stays; what is put in takes the line ends of what it replaces.
 
 use std::ops::Range;
 
 use memchr::memmem;
+
+use super::matching::{Found, find};
 
 /// What to replace by what.
 #[derive(Debug)]
@@ -25,12 +26,16 @@ pub struct Replaced {
     pub contents: Vec<u8>,
     /// The lines, from 1, where something was replaced.
     pub lines: Vec<usize>,
+    /// Whether the text stood there in other characters.
+    pub tolerant: bool,
 }
 
 impl Replaced {
-    /// Returns the first places in words.
+    /// Returns the first places in words, and how the text was found there.
     pub fn places(&self) -> String {
-        places(&self.lines)
+        let how =
+            if self.tolerant { "tolerant match: quotes, dashes, blanks or line ends differ" } else { "exact match" };
+        format!("{}; {how}", places(&self.lines))
     }
 }
 
@@ -42,10 +47,7 @@ pub fn replace(file: &[u8], edit: &Edit) -> Result<Replaced, String> {
     if edit.old == edit.new {
         return Err("bad arguments: `old_text` and `new_text` are the same".into());
     }
-    let mut found = find(file, edit.old.as_bytes(), edit.all);
-    if found.is_empty() {
-        found = find_any_line_end(file, edit.old, edit.all);
-    }
+    let Found { places: found, tolerant } = find(file, edit.old, edit.all);
     let lines = line_numbers(file, &found);
     match found.len() {
         0 => return Err(not_found(file, edit.old)),
@@ -66,51 +68,30 @@ pub fn replace(file: &[u8], edit: &Edit) -> Result<Replaced, String> {
         done = range.end;
     }
     contents.extend_from_slice(&file[done..]);
-    Ok(Replaced { contents, lines })
+    Ok(Replaced { contents, lines, tolerant })
 }
 
-/// Finds the text; for one place to be the only one, places that overlap count too.
-fn find(file: &[u8], old: &[u8], all: bool) -> Vec<Range<usize>> {
-    let finder = memmem::Finder::new(old);
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = finder.find(&file[from..]) {
-        let start = from + at;
-        // A line end is one thing: its CR goes with its LF.
-        let crlf = old[0] == b'\n' && start > 0 && file[start - 1] == b'\r';
-        found.push(start - usize::from(crlf)..start + old.len());
-        from = if all { start + old.len() } else { start + 1 };
-    }
-    found
-}
-
-/// Finds the text in the file as it would be with LF alone, and returns the places in the real one.
-fn find_any_line_end(file: &[u8], old: &str, all: bool) -> Vec<Range<usize>> {
-    let old = old.replace("\r\n", "\n");
-    // Where, counted in the plain text, a LF had a CR before it.
-    let mut ends = Vec::new();
-    let mut plain = Vec::with_capacity(file.len());
-    for (at, byte) in file.iter().enumerate() {
-        match byte {
-            b'\r' if file.get(at + 1) == Some(&b'\n') => ends.push(plain.len()),
-            _ => plain.push(*byte),
-        }
-    }
-    let real = |at: usize| at + ends.partition_point(|end| *end < at);
-    find(&plain, old.as_bytes(), all).into_iter().map(|found| real(found.start)..real(found.end)).collect()
-}
-
-/// Gives `new` the line ends of the match, or else the nearest ones, where the two differ.
+/// Gives the lines of `new` the line ends that those of the match have, or else the nearest ones, where the two differ.
 fn with_line_ends(edit: &Edit, file: &[u8], range: &Range<usize>) -> Vec<u8> {
-    let first = memchr::memchr(b'\n', &file[range.start..]).map(|at| range.start + at);
-    let nearest = first.or_else(|| memchr::memrchr(b'\n', &file[..range.start]));
-    if nearest.is_some_and(|at| at > 0 && file[at - 1] == b'\r') {
-        edit.new.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
-    } else if edit.old.contains("\r\n") {
-        edit.new.replace("\r\n", "\n").into_bytes()
-    } else {
-        edit.new.as_bytes().to_vec()
+    let has_cr = |at: usize| at > 0 && file[at - 1] == b'\r';
+    let mut ends: Vec<bool> =
+        memchr::memchr_iter(b'\n', &file[range.clone()]).map(|at| has_cr(range.start + at)).collect();
+    if ends.is_empty() {
+        let next = memchr::memchr(b'\n', &file[range.end..]).map(|at| range.end + at);
+        ends.extend(next.or_else(|| memchr::memrchr(b'\n', &file[..range.start])).map(has_cr));
     }
+    if !ends.contains(&true) && !edit.old.contains("\r\n") {
+        return edit.new.as_bytes().to_vec();
+    }
+    let new = edit.new.replace("\r\n", "\n");
+    let mut lines = new.split('\n');
+    let mut given = lines.next().unwrap_or_default().to_owned();
+    for (at, line) in lines.enumerate() {
+        let crlf = ends.get(at).or(ends.last()).is_some_and(|crlf| *crlf);
+        given.push_str(if crlf { "\r\n" } else { "\n" });
+        given.push_str(line);
+    }
+    given.into_bytes()
 }
 
 fn not_found(file: &[u8], old: &str) -> String {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use nano_protocol::error::RpcError;
 use nano_protocol::event::EventType;
 use nano_protocol::id::{SessionId, TaskId};
-use nano_protocol::session::SessionState;
+use nano_protocol::session::{Session, SessionState};
 use nano_protocol::task::{Reason, TaskState};
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use super::poke;
 use crate::session::actor::{Actor, Command};
 use crate::session::computer;
 use crate::session::deps::Deps;
+use crate::session::reading;
 use crate::session::registry::Registry;
 use crate::store::record::{Draft, SessionRecord, TaskRecord};
 use crate::store::{Change, Commit, Key, StoreError};
@@ -85,14 +87,40 @@ fn has(deps: &Deps, kind: u8, id: &SessionId) -> bool {
 async fn close(registry: &Registry, id: &SessionId) {
     let stopping = registry.deps().shutdown.stopping();
     for _ in 0..TRIES {
+        if registry.is_within_reach(id).is_err() {
+            break;
+        }
         let Err(error) = registry.ask(id, Command::Close).await else { return };
         tracing::warn!(session = %id, %error, "a child is not closed yet");
         if tokio::time::timeout(AGAIN, stopping.cancelled()).await.is_ok() {
             return;
         }
     }
+    give_up(registry, id).await;
+}
+
+/// Closes a session because somebody says so; one that waits for a person since daemons died of it is put away instead.
+pub async fn close_for_person(registry: &Registry, id: &SessionId) -> Result<Session, RpcError> {
+    if registry.is_within_reach(id).is_ok() {
+        return registry.ask(id, Command::Close).await;
+    }
+    put_away(registry, id).await;
+    Ok(reading::record(registry.deps(), id)?.session)
+}
+
+/// Writes a session off that must not be taken up, and closes what is below it.
+pub(super) async fn put_away(registry: &Registry, id: &SessionId) {
+    join_all(registry.below(id).iter().map(|child| close(registry, child))).await;
+    give_up(registry, id).await;
+}
+
+/// Writes a session off, and has its parent hear of that.
+async fn give_up(registry: &Registry, id: &SessionId) {
     if let Err(error) = write_off(registry, id).await {
-        tracing::error!(session = %id, %error, "a child is neither closed nor written off");
+        return tracing::error!(session = %id, %error, "it is neither closed nor written off");
+    }
+    if let Some(parent) = reading::record(registry.deps(), id).ok().and_then(|record| record.session.parent) {
+        poke(registry, &parent);
     }
 }
 

@@ -23,7 +23,12 @@ pub(super) fn of_session(deps: &Deps, session: &SessionId) -> Result<Vec<Process
 }
 
 /// Returns one that `uid` may see.
-pub fn process(registry: &Registry, uid: u32, id: &str) -> Result<Process, RpcError> {
+pub async fn process(registry: &Registry, uid: u32, id: &str) -> Result<Process, RpcError> {
+    registry.is_counted().await?;
+    visible(registry, uid, id)
+}
+
+fn visible(registry: &Registry, uid: u32, id: &str) -> Result<Process, RpcError> {
     let found = record(registry.deps(), &ProcessId(id.to_owned())).map_err(|error| unavailable(&error))?;
     let visible = found.map(|record| record.process).filter(|process| registry.sees(uid, &process.session));
     visible.ok_or_else(|| {
@@ -32,14 +37,16 @@ pub fn process(registry: &Registry, uid: u32, id: &str) -> Result<Process, RpcEr
     })
 }
 
-/// Returns a page of those that `uid` may see, of one session or of all, newest first.
-pub fn list(
+/// Returns a page of those that `uid` may see, of one session or of all, newest first. Before the start is on record it
+/// waits for that: what is lost must not seem to run.
+pub async fn list(
     registry: &Registry,
     uid: u32,
     session: Option<&SessionId>,
     state: Option<ProcessState>,
     (limit, after): (Option<usize>, Option<String>),
 ) -> Result<Processes, RpcError> {
+    registry.is_counted().await?;
     let limit = rows(limit)?;
     let after = after.map(ProcessId);
     let (prefix, before) = match session {
@@ -47,7 +54,7 @@ pub fn list(
         None => (Key::all(b'j'), after.map(|after| Key::process(&after))),
     };
     let ids = registry.deps().store.ids_backwards(&prefix, before.as_ref());
-    let found = ids.filter_map(|id| process(registry, uid, &id).ok());
+    let found = ids.filter_map(|id| visible(registry, uid, &id).ok());
     let (processes, more) = cut(found.filter(|process| state.is_none_or(|state| process.state == state)), limit);
     let next = processes.last().filter(|_| more).map(|last| last.id.0.clone());
     Ok(Processes { processes, next })
@@ -92,5 +99,5 @@ pub async fn kill(registry: &Registry, uid: u32, found: &Process) -> Result<Proc
         let message = format!("{} was told to end and has not yet", found.id);
         return Err(RpcError::new(ErrorKind::Unavailable, message).hint("process.list shows whether it has ended"));
     }
-    process(registry, uid, &found.id.0)
+    visible(registry, uid, &found.id.0)
 }

@@ -7,9 +7,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use nano_protocol::error::{ErrorKind, RpcError};
+use nano_protocol::event::EventType;
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::SessionState;
 use nano_protocol::task::{Origin, TaskState};
+
+use serde_json::json;
 
 use super::Registry;
 use crate::session::actor::Command;
@@ -18,31 +21,69 @@ use crate::session::processes;
 use crate::session::recovery::{forget_spools, step};
 use crate::session::restore::interrupt;
 use crate::session::tries::{self, Start};
-use crate::store::record::{SessionRecord, TaskRecord, Tries};
+use crate::store::record::{Draft, SessionRecord, TaskRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// So many sessions are read at once: all of them together would keep the first clients waiting.
 const AT_ONCE: usize = 8;
 /// So long the next ones wait for one, whose workspace may lie on a disk that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a disk that takes nothing is waited for.
-const ROOM: Duration = Duration::from_secs(3);
+/// How long who asks for an actor waits for the count: on a full disk it may be long in coming.
+const COUNT: Duration = Duration::from_secs(3);
+/// How long the count waits for a store that cannot be read now.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long the mark of an orderly end waits for room.
+const MARK: Duration = Duration::from_millis(500);
 /// What says that the last daemon did not die.
 const STOPPED: &str = "stopped";
 
 /// What is to be taken up, in this order.
 #[derive(Debug, Default)]
-pub struct Left {
+struct Left {
     together: Vec<SessionId>,
     alone: Vec<(SessionId, Tries)>,
 }
 
 impl Registry {
+    /// Takes up what the last daemon left, once that is counted on record; until then no session is restored. On a full
+    /// disk that waits for room.
+    pub async fn begin(self) {
+        let left = loop {
+            match self.count().await {
+                Ok(left) => break left,
+                Err(StoreError::NoRoom(_)) if self.is_open().is_ok() => tokio::time::sleep(AGAIN).await,
+                Err(error) => return drop(self.deps.store_failed(&error)),
+            }
+        };
+        self.counted.cancel();
+        tokio::select! {
+            biased;
+            () = self.deps.shutdown.stopping().cancelled() => {}
+            () = self.wake(left) => {}
+        }
+    }
+
+    /// Lets who needs an actor wait a little for the count: a death of what was restored before it would not be counted.
+    pub(in crate::session) async fn is_counted(&self) -> Result<(), RpcError> {
+        let counted = tokio::time::timeout(COUNT, self.counted.cancelled());
+        tokio::select! {
+            biased;
+            counted = counted => counted.map_err(|_| {
+                let message = "no session is taken up before the start is on record, and the disk takes nothing";
+                RpcError::new(ErrorKind::Unavailable, message).hint("free some space there and ask again")
+            }),
+            () = self.deps.shutdown.stopping().cancelled() => self.is_open(),
+        }
+    }
+
     /// Counts, in one commit, what will be taken up, unless the last daemon ended in an orderly way; what the daemon has
-    /// died of too often is left for a person. Comes before anything reads a session.
-    pub async fn count(&self) -> Result<Left, StoreError> {
+    /// died of too often is left for a person.
+    async fn count(&self) -> Result<Left, StoreError> {
         let store = &self.deps.store;
-        let clean = store.get::<bool>(&Key::meta(STOPPED))?.is_some();
+        let clean = match store.get::<bool>(&Key::meta(STOPPED)) {
+            Err(StoreError::Damaged(_)) => false,
+            mark => mark?.is_some(),
+        };
         let mut changes = if clean { vec![Change::Delete(Key::meta(STOPPED))] } else { Vec::new() };
         changes.extend(processes::lost(&self.deps)?);
         let mut left = Left::default();
@@ -68,12 +109,7 @@ impl Registry {
             }
         }
         if !changes.is_empty() {
-            // On a full disk it waits for room, and people want to be told that: it is recorded as soon as there is some.
-            if let Ok(counted) = tokio::time::timeout(ROOM, store.commit(Commit::owed(changes))).await {
-                counted?;
-            } else {
-                tracing::warn!("the disk takes nothing: the start goes on before it is on record");
-            }
+            store.commit(Commit::owed(changes)).await?;
         }
         Ok(left)
     }
@@ -111,7 +147,19 @@ impl Registry {
     fn park(&self, id: &SessionId, tries: &Tries) -> Result<Vec<Change>, StoreError> {
         let step = step(&self.deps, id)?;
         tracing::error!(session = %id, step = step.told, "the daemon died here {} times: it waits for a person", tries.times);
-        let mut changes = vec![tries::put(id, tries)];
+        let message = format!(
+            "the daemon died {} times of session {id}, the last time at {}; it is not taken up before somebody asks",
+            tries.times, step.told
+        );
+        let (session, data) = (Some(id.clone()), json!({ "message": message }));
+        let warning = Change::Event(Draft { session, task: None, kind: EventType::Warning, data });
+        let mut changes = vec![tries::put(id, tries), warning];
+        if let Some(mut record) = self.deps.store.get::<SessionRecord>(&Key::session(id))?
+            && record.session.state != SessionState::Closed
+        {
+            record.session.state = SessionState::Interrupted;
+            changes.push(Change::session(&record));
+        }
         let open: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).collect();
         let mut tasks = Vec::new();
         for task in open {
@@ -124,17 +172,11 @@ impl Registry {
         };
         first.task.error = Some(step.parks(tries.times, &first.task.id));
         changes.extend(interrupt(&mut first));
-        if let Some(mut record) = self.deps.store.get::<SessionRecord>(&Key::session(id))?
-            && record.session.state != SessionState::Closed
-        {
-            record.session.state = SessionState::Interrupted;
-            changes.push(Change::session(&record));
-        }
         Ok(changes)
     }
 
     /// Takes up what had something to do when the last daemon ended.
-    pub async fn wake(&self, left: Left) {
+    async fn wake(&self, left: Left) {
         let Left { together, alone } = left;
         iter(together).for_each_concurrent(AT_ONCE, |id| async move { self.take_up(&id).await }).await;
         for (id, tries) in alone {
@@ -173,11 +215,16 @@ impl Registry {
         all.into_iter().filter(works).collect()
     }
 
-    /// Puts on record that this daemon did not die.
+    /// Puts on record that this daemon did not die; where it has not even counted, the store is as the last one left it.
     pub async fn stopped(&self) {
+        if !self.counted.is_cancelled() {
+            return;
+        }
         let mark = Change::put(Key::meta(STOPPED), &true);
-        if let Err(error) = self.deps.store.commit(Commit::owed(vec![mark])).await {
-            tracing::warn!(%error, "this end will count as a death");
+        match tokio::time::timeout(MARK, self.deps.store.commit(Commit::owed(vec![mark]))).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "this end will count as a death"),
+            Err(_) => tracing::warn!("the disk takes nothing: this end will count as a death"),
         }
     }
 
@@ -195,10 +242,23 @@ impl Registry {
             | Command::Boot(_)
             | Command::Close(_) => false,
         };
-        if !own || !tries::of(&self.deps, id).is_ok_and(|tries| tries.parked) {
-            return Ok(());
-        }
-        let message = format!("session {id} is not taken up: the daemon died of that again and again");
-        Err(RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more"))
+        if own && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
     }
+
+    /// Refuses what the daemon itself wants of a session that waits for a person; what nobody else may take up is dealt
+    /// with on record.
+    pub fn is_within_reach(&self, id: &SessionId) -> Result<(), RpcError> {
+        let alive = |entry: &super::Entry| entry.inbox.as_ref().is_some_and(|inbox| !inbox.is_closed());
+        let lives = self.lock().sessions.get(id).is_some_and(alive);
+        if !lives && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }
+    }
+
+    fn is_parked(&self, id: &SessionId) -> bool {
+        tries::of(&self.deps, id).is_ok_and(|tries| tries.parked)
+    }
+}
+
+fn waits(id: &SessionId) -> RpcError {
+    let message = format!("session {id} is not taken up: the daemon died of that again and again");
+    RpcError::new(ErrorKind::Unavailable, message).hint("nanoctl tasks -s SESSION says more")
 }

@@ -22,8 +22,8 @@ pub struct Missing {
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = super::super::keys::text;
-        write!(f, "{} records from {} to {}", self.count, text(&self.first), text(&self.last))
+        let told = super::super::keys::told;
+        write!(f, "{} records from {} to {}", self.count, told(&self.first), told(&self.last))
     }
 }
 

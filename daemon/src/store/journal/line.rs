@@ -75,7 +75,7 @@ struct Wire {
 
 fn encode_entry(entry: &Entry) -> String {
     match entry {
-        Entry::Put(key, value) => match one_line_of_json(value) {
+        Entry::Put(key, value) => match keys::one_line(value) {
             Some(json) => format!(r#"["put",{},{json}]"#, quoted(key)),
             None => format!(r#"["put_bytes",{},{}]"#, quoted(key), quoted(value)),
         },
@@ -87,13 +87,6 @@ fn encode_entry(entry: &Entry) -> String {
 /// Returns the text form as a JSON string; of what JSON escapes, it only has these two.
 fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", keys::text(bytes).replace('\\', r"\\").replace('"', "\\\""))
-}
-
-/// Returns a value that can stand in a line as it is.
-fn one_line_of_json(value: &[u8]) -> Option<&str> {
-    let json: &RawValue = serde_json::from_slice(value).ok()?;
-    // White space around it would not come back.
-    (json.get().len() == value.len() && !value.contains(&b'\n')).then_some(json.get())
 }
 
 impl<'de> Deserialize<'de> for Entry {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::disk::{DiskFile, Folder};
 use crate::crash;
 use line::Line;
-pub use open::{Cut, Found, OpenError, inspect};
+pub use open::{Cut, Found, OpenError, Seen, look};
 use reader::Reader;
 
 /// Why lines were not appended.

@@ -76,14 +76,37 @@ impl Found {
 
 impl Journal {
     /// Opens the journal in `folder`, which is empty or has one; what has to be cut is kept in `set_aside`.
-    ///
-    /// When this returns, all that counts is on disk, also what only the system's memory had.
+    #[cfg(test)]
     pub fn open(
         folder: Arc<dyn Folder>,
         set_aside: &dyn Folder,
         segment_size: u64,
     ) -> Result<(Self, Found), OpenError> {
-        let Scan { mut segments, unfinished, tail, mut found } = scan(&folder)?;
+        look(folder)?.open(set_aside, segment_size)
+    }
+}
+
+/// A journal that was looked at; nothing of it was changed.
+pub struct Seen {
+    folder: Arc<dyn Folder>,
+    segments: Vec<u64>,
+    unfinished: Vec<String>,
+    tail: Option<Tail>,
+    /// What was found.
+    pub found: Found,
+}
+
+impl Seen {
+    /// Returns a reader of it.
+    pub fn reader(&self) -> Reader {
+        Reader { folder: self.folder.clone(), segments: self.segments.clone(), last: self.found.last }
+    }
+
+    /// Opens it to be appended to; what has to be cut is kept in `set_aside`.
+    ///
+    /// When this returns, all that counts is on disk, also what only the system's memory had.
+    pub fn open(self, set_aside: &dyn Folder, segment_size: u64) -> Result<(Journal, Found), OpenError> {
+        let Self { folder, mut segments, unfinished, tail, mut found } = self;
         for name in unfinished {
             folder.remove(&name).map_err(failed("removing an unfinished segment"))?;
         }
@@ -102,28 +125,16 @@ impl Journal {
                 segments.push(found.last + 1);
             }
         }
-        Ok((Self { folder, segment_size, segments, current, last: found.last, failed: None }, found))
+        Ok((Journal { folder, segment_size, segments, current, last: found.last, failed: None }, found))
     }
-}
-
-/// Looks at a journal and changes nothing.
-pub fn inspect(folder: Arc<dyn Folder>) -> Result<(Reader, Found), OpenError> {
-    let Scan { segments, found, .. } = scan(&folder)?;
-    Ok((Reader { folder, segments, last: found.last }, found))
 }
 
 fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
     |source| OpenError::Disk { what: what.into(), source }
 }
 
-struct Scan {
-    segments: Vec<u64>,
-    unfinished: Vec<String>,
-    tail: Option<Tail>,
-    found: Found,
-}
-
-fn scan(folder: &Arc<dyn Folder>) -> Result<Scan, OpenError> {
+/// Looks at the journal in `folder`, which is empty or has one, and changes nothing.
+pub fn look(folder: Arc<dyn Folder>) -> Result<Seen, OpenError> {
     let names = folder.list().map_err(failed("listing its segments"))?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment::first_of(name)).collect();
     segments.sort_unstable();
@@ -158,7 +169,7 @@ fn scan(folder: &Arc<dyn Folder>) -> Result<Scan, OpenError> {
             Some(Tail::read(file, first, begin, &mut found).map_err(failed(segment::name(first)))?)
         }
     };
-    Ok(Scan { segments, unfinished, tail, found })
+    Ok(Seen { folder, segments, unfinished, tail, found })
 }
 
 /// The newest segment, as far as it counts and behind that.

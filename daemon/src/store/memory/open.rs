@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::super::disk;
 use super::Memory;
 
 /// How long sled may take; it opens a million messages in a second.
@@ -16,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens or makes the sled in `path`; unfinished snapshots go to `aside`.
 pub fn open(path: &Path, aside: &Path) -> Result<Memory, String> {
-    fs::create_dir_all(path).map_err(|why| why.to_string())?;
+    disk::make(path).and_then(|()| disk::check_kinds(path)).map_err(|why| why.to_string())?;
     set_generating_aside(path, aside)?;
     let mut tries = 0;
     loop {

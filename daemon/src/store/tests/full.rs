@@ -1,5 +1,6 @@
 //! A disk that is full: nothing is lost, nothing hangs, all is read.
 
+use super::super::offline::{self, OfflineError};
 use super::*;
 
 /// A file system of 8 MiB of its own; none where this may not mount one.
@@ -124,4 +125,50 @@ async fn a_memory_that_cannot_catch_up_for_want_of_room_is_not_set_aside() {
     disk.free();
     let (store, _, _held) = open(disk.path()).await;
     assert_eq!(store.scan::<Data>(&Key::all(b's'), None, 1000).unwrap().len(), 31);
+}
+
+async fn filled(path: &Path) {
+    let (store, _, held) = open(path).await;
+    for n in 0..20 {
+        commit(&store, vec![Change::put(key(&format!("{n:02}")), &text(2000))]).await;
+    }
+    store.close().await;
+    drop((store, held));
+}
+
+#[tokio::test]
+async fn a_store_on_a_disk_that_takes_nothing_can_be_checked_and_exported() {
+    let Some(disk) = Tiny::mount() else { return };
+    filled(disk.path()).await;
+    disk.fill();
+    let scratch = tempfile::tempdir().unwrap();
+    let check = async || {
+        let said = offline::check(disk.path(), scratch.path()).await.unwrap();
+        assert!(said.contains("22 records") && said.ends_with("all is well") && !said.contains("not looked"), "{said}");
+        assert_eq!(offline::export(disk.path(), Vec::new()).await.unwrap(), 22);
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "what was copied is gone");
+    };
+    check().await;
+    rustix::mount::mount_remount(disk.path(), rustix::mount::MountFlags::RDONLY, c"").unwrap();
+    check().await;
+    let said = offline::check(disk.path(), &scratch.path().join("none")).await.unwrap();
+    assert!(said.contains("not looked at") && said.ends_with("all is well"), "{said}");
+}
+
+#[tokio::test]
+async fn an_import_that_could_not_be_started_is_refused() {
+    let Some(disk) = Tiny::mount() else { return };
+    let from = tempfile::tempdir().unwrap();
+    let (store, _, held) = open(from.path()).await;
+    for n in 0..200 {
+        commit(&store, vec![Change::put(key(&format!("{n:03}")), &text(40_000))]).await;
+    }
+    store.close().await;
+    drop((store, held));
+    let mut dump = Vec::new();
+    offline::export(from.path(), &mut dump).await.unwrap();
+    let refused = offline::import(disk.path(), dump.as_slice()).await.unwrap_err();
+    assert!(matches!(refused, OfflineError::Store(StoreError::NoRoom(_))), "{refused}");
+    let left = |part: &str| disk.path().join("store").join(part).exists();
+    assert_eq!(["journal", "checkpoint", "memory"].map(left), [false; 3]);
 }

@@ -146,4 +146,7 @@ async fn what_only_an_ahead_memory_lacks_is_counted_apart() {
     let (store, _, _held) = open(folder.path()).await;
     assert!(warnings(&store).concat().contains("1 records that the memory no longer had"), "{:?}", warnings(&store));
     assert_eq!(store.get::<Data>(&key("gone")).unwrap(), None);
+    let kept = std::fs::read_to_string(path.join("set-aside/removed.jsonl")).unwrap();
+    assert!(kept.starts_with("[\"s/gone\",") && kept.lines().count() == 1, "{kept}");
+    assert!(warnings(&store).concat().contains("set-aside/removed.jsonl"), "{:?}", warnings(&store));
 }

@@ -7,6 +7,7 @@ use nano_protocol::followup::{Followup, Followups};
 use nano_protocol::session::Session;
 use nano_protocol::task::Task;
 use nano_tests::model_server::Turn;
+use nano_tests::wait;
 use serde_json::{Value, json};
 
 use super::super::run::Run;
@@ -55,8 +56,12 @@ fn gone_or_whole(run: &mut Run, story: &Story) {
     let events = story.history.iter().any(|event| event.session.as_ref().is_some_and(|id| of_it(id.as_str())));
     assert_eq!(events, there == 1, "events are left, or gone alone");
     if there == 1 {
+        let later: Followups = run.ask("followup.list", &json!({ "session": run.session }));
+        assert_eq!(later.followups.len(), 1, "it is whole, and so are its follow-ups");
         delete(run);
     }
+    let folders = ["workspaces", "spill"].map(|kind| run.daemon.state().join(kind).join(&run.session));
+    wait::until("the end of its folders", || folders.iter().all(|folder| !folder.exists()).then_some(()));
     let left: Followups = run.ask("followup.list", &json!({}));
     assert!(run.gone.len() == 1 && left.followups.is_empty(), "it cannot be deleted again: {left:?}");
     assert!(run.daemon.workspace().is_dir(), "a workspace that was given stays");

@@ -7,7 +7,7 @@ use super::super::super::SCHEMA;
 use super::super::super::disk::Folder;
 use super::super::super::twin::{Operation, Twin};
 use super::super::line::{Line, frame};
-use super::super::{Cut, Found, Journal, OpenError, inspect, segment};
+use super::super::{Cut, Found, Journal, OpenError, look, segment};
 use super::{group, read};
 
 pub(super) fn open(disk: &Twin, aside: &Twin) -> Result<(Journal, Found), OpenError> {
@@ -66,7 +66,7 @@ fn check(what: &str, damage: impl FnOnce(&Twin, &[Line]), expected: &Expected) {
     let all = three_segments(&disk);
     damage(&disk, &all);
     let writes = disk.count(Operation::Write);
-    let looked = inspect(std::sync::Arc::new(disk.clone())).unwrap().1;
+    let looked = look(std::sync::Arc::new(disk.clone())).unwrap().found;
     assert_eq!(disk.count(Operation::Write), writes, "{what}: looking changed it");
     let (mut journal, found) = open(&disk, &aside).unwrap();
     let kept: Vec<Line> = all.iter().filter(|line| line.number <= expected.last).cloned().collect();
