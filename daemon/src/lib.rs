@@ -207,7 +207,9 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
-    (!shutdown.stopping().is_cancelled()).then(|| tell(Phase::Ready));
+    if !shutdown.stopping().is_cancelled() {
+        tell(Phase::Ready);
+    }
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     let watched = deps.clone();
     tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });

@@ -167,8 +167,14 @@ async fn until(what: &str, fits: impl Fn() -> bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_calls_have_ended_before_it_is_taken_up_again() {
     let input_schema = json!({"type": "object"}).as_object().cloned().expect("an object");
-    let spec =
-        ToolSpec { name: "hold", description: "Holds.", input_schema, source: "core", requires: &[], read_only: false };
+    let spec = ToolSpec {
+        name: "hold".into(),
+        description: "Holds.".into(),
+        input_schema,
+        source: "core".into(),
+        requires: &[],
+        read_only: false,
+    };
     let hold = Arc::new(Hold { spec, begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) });
     let seen = hold.clone();
     // What had ended when the model was asked again.
