@@ -188,6 +188,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
+        processes: session::processes::Processes::default(),
         started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
@@ -236,6 +237,7 @@ async fn end(
     let late = tokio::spawn(deps.shutdown.clone().late(LAST));
     deps.shutdown.ended(ENDING).await;
     deps.shutdown.finish();
+    deps.processes.ended().await;
     closing.cancel();
     // What a store says that is closed is no failure.
     let failure = deps.failure();

@@ -267,6 +267,7 @@ fn everything_ends_when_the_control_channel_closes() {
         cwd: "/".into(),
         env: support::environment(),
         plan: None,
+        input: false,
     };
     writeln!(&ours, "{}", serde_json::to_string(&job).unwrap()).unwrap();
     let mut output = BufReader::new(helper.stdout.take().unwrap());

@@ -35,6 +35,8 @@ scenes! {
     reads: super::scenes::READS;
     writes: super::scenes::WRITES;
     commands: super::scenes::COMMANDS;
+    background: super::scenes::BACKGROUND;
+    polled: super::scenes::POLLED;
     notes: super::scenes::NOTES;
     interrupt: super::scenes::INTERRUPT;
     cancel: super::scenes::CANCEL;

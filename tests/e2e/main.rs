@@ -4,6 +4,8 @@
 mod again;
 mod agents;
 mod autostart;
+mod background;
+mod background_kit;
 mod booters;
 mod boxlite;
 mod catchup;

@@ -8,6 +8,7 @@ pub mod client;
 pub mod ctl;
 pub mod daemon;
 pub mod http;
+pub mod leaks;
 pub mod model_server;
 pub mod processes;
 pub mod programs;

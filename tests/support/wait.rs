@@ -11,13 +11,18 @@ pub fn until<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Asks `probe` as [`until`] does, for as long as it is told.
-pub fn within<T>(deadline: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+pub fn within<T>(deadline: Duration, what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    tried(deadline, probe).unwrap_or_else(|| panic!("waited {deadline:?} in vain for {what}"))
+}
+
+/// Asks `probe` until it has something or the deadline has passed, for who has more to say of that.
+pub fn tried<T>(deadline: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + deadline;
     loop {
-        if let Some(found) = probe() {
+        let found = probe();
+        if found.is_some() || Instant::now() >= end {
             return found;
         }
-        assert!(Instant::now() < end, "waited {deadline:?} in vain for {what}");
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }

@@ -6,8 +6,9 @@ use clap::Subcommand;
 use nano_protocol::id::SessionRef;
 use nano_protocol::message::{Message, NotRun, Outcome};
 use nano_protocol::method::{
-    SessionBoot, SessionClose, SessionCreate, SessionDelete, SessionGet, SessionList, SessionMessages,
+    ProcessList, SessionBoot, SessionClose, SessionCreate, SessionDelete, SessionGet, SessionList, SessionMessages,
 };
+use nano_protocol::process::{Process, ProcessListParams, ProcessState};
 use nano_protocol::session::{Level, ListParams, MessagesParams, Session, SessionParams, SessionState};
 
 use crate::commands::submit::Fresh;
@@ -89,7 +90,7 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
             let params = args.fresh.params(args.name.as_ref())?;
             context.show::<SessionCreate>(&params, |output, session| output.answer(session.id.as_str()))
         }
-        Verb::Show(one) => context.show::<SessionGet>(&one.into(), |output, it| fields(output, &particulars(&it))),
+        Verb::Show(one) => show(context, &one.into()),
         Verb::Boot(one) => context.show::<SessionBoot>(&one.into(), |output, it| {
             output.answer(&format!("{} booted: {}", it.id, or_dash(it.capabilities.map(|can| can.join(",")))))
         }),
@@ -128,6 +129,20 @@ pub fn list(context: &Context, args: List) -> Result<(), Failure> {
             "there is no such session: nanoctl run or session create makes one",
         )
     })
+}
+
+fn show(context: &Context, params: &SessionParams) -> Result<(), Failure> {
+    if context.output.json {
+        return context.show::<SessionGet>(params, |_, _| Ok(()));
+    }
+    let mut client = context.connect(Start::Never)?;
+    let it = client.call::<SessionGet>(params)?;
+    let (session, state) = (Some(SessionRef::from(&it.id)), Some(ProcessState::Running));
+    let running = client.call::<ProcessList>(&ProcessListParams { session, state, limit: None, after: None })?;
+    let mut lines = particulars(&it);
+    let line = |one: Process| ("process", format!("{} since {}: {}", one.id, one.started_at, one.command));
+    lines.extend(running.processes.into_iter().map(line));
+    Ok(fields(&context.output, &lines)?)
 }
 
 fn messages(context: &Context, args: Messages) -> Result<(), Failure> {

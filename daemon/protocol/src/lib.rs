@@ -98,6 +98,7 @@ pub mod id;
 pub mod jsonrpc;
 pub mod message;
 pub mod method;
+pub mod process;
 pub mod session;
 pub mod skill;
 pub mod strict;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{catalog, daemon, event, followup, session, skill, task};
+use crate::{catalog, daemon, event, followup, process, session, skill, task};
 
 /// One method of the daemon.
 pub trait Method {
@@ -51,6 +51,9 @@ macro_rules! methods {
             FollowupRuns, "followup.runs", followup::RunsParams, followup::Runs;
             FollowupTrigger, "followup.trigger", followup::FireParams, task::Task;
             FollowupNext, "followup.next", followup::NextParams, followup::NextTimes;
+            ProcessList, "process.list", process::ProcessListParams, process::Processes;
+            ProcessLog, "process.log", process::ProcessLogParams, process::ProcessLog;
+            ProcessKill, "process.kill", process::ProcessParams, process::Process;
             EventsSubscribe, "events.subscribe", event::SubscribeParams, event::Subscribed;
             EventsUnsubscribe, "events.unsubscribe", event::UnsubscribeParams, daemon::Done;
             AgentList, "agent.list", catalog::PageParams, catalog::Agents;

@@ -154,7 +154,7 @@ impl LocalSandbox {
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
         let mut env = self.env.clone();
         let plan = self.plan(command, &mut env)?;
-        Ok(Job { program, language, text, cwd, env, plan: Some(plan) })
+        Ok(Job { program, language, text, cwd, env, plan: Some(plan), input: false })
     }
 
     /// Returns what the command must not do, and tells it where to put what it needs for a while.
@@ -174,6 +174,19 @@ impl LocalSandbox {
         env.retain(|(name, _)| name != "TMPDIR");
         env.push(("TMPDIR".into(), temporary));
         Ok(Plan { reach: Some(Reach::clone(reach)), mounts: self.force.mounts, ..Plan::default() })
+    }
+
+    async fn start(&self, command: Command) -> Result<Process, SandboxError> {
+        let job = Job { input: true, ..self.job(&command)? };
+        crash::point("process.spawn.before");
+        let mut process = Process::start(&self.helper, &job, command.spill, command.spool).await?;
+        crash::point("process.spawn.after");
+        process.output().keep_all();
+        process.goes_on_alone();
+        match process.news().await {
+            Some(News::Failed(why)) => Err(SandboxError::Start(why)),
+            _ => Ok(process),
+        }
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
@@ -238,7 +251,7 @@ async fn ending(process: &mut Process, command: &Command, cancel: &CancellationT
 }
 
 /// Returns the name of a signal.
-pub(super) fn signal_name(number: i32) -> String {
+pub fn signal_name(number: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
         "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
@@ -259,6 +272,10 @@ impl Sandbox for LocalSandbox {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Report, SandboxError>> {
         Box::pin(self.run(command, cancel))
+    }
+
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, SandboxError>> {
+        Box::pin(self.start(command))
     }
 
     fn end_task<'a>(&'a self, task: &'a TaskId) -> BoxFuture<'a, ()> {

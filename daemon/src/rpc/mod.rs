@@ -11,6 +11,7 @@ mod followup;
 mod frame;
 pub mod listener;
 mod outgoing;
+mod process;
 mod session;
 mod skill;
 mod task;

@@ -60,6 +60,9 @@ pub struct Job {
     pub env: Vec<(String, String)>,
     /// What it must not do; a program of the daemon's own has no such plan.
     pub plan: Option<Plan>,
+    /// Whether its input is the pipe that the helper has as its standard error.
+    #[serde(default)]
+    pub input: bool,
 }
 
 /// What a helper tells.
@@ -103,6 +106,7 @@ fn keep() -> io::Result<()> {
     // Channel and pipe belong to those below: they close when those end.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stdout(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     reap(helper.id(), |status| {
         if status.exit_status() != Some(0) {
             thread::spawn(end_all);
@@ -170,13 +174,14 @@ fn start(job: &Job) -> io::Result<Child> {
         command.arg("-u");
     }
     command.arg("-c").arg(text).current_dir(&job.cwd).env_clear().envs(job.env.iter().cloned());
-    command.stdin(Stdio::null());
+    command.stdin(if job.input { io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::null() });
     command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
     command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
     // A group of its own, so that `kill 0` does not mean the helper.
     let child = command.process_group(0).spawn();
-    // From here on the output pipe belongs to what was started: it closes when the last of them ends.
+    // From here on the pipes belong to what was started: they close when the last of them ends.
     rustix::stdio::dup2_stdout(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     child.map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", job.program.display())))
 }
 

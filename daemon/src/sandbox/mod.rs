@@ -17,6 +17,7 @@ pub mod reach;
 pub mod seen;
 pub mod service;
 pub mod spool;
+pub mod text;
 pub mod workspace;
 
 use std::any::Any;
@@ -87,6 +88,12 @@ pub trait Sandbox: Any + Send + Sync {
         command: Command,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Report, SandboxError>>;
+    /// Starts a program that goes on when nobody waits for it; only a computer that shares the host's files can.
+    fn start(&self, _command: Command) -> BoxFuture<'_, Result<process::Process, SandboxError>> {
+        Box::pin(std::future::ready(Err(SandboxError::Failed(
+            "nothing goes on behind its task on this computer".into(),
+        ))))
+    }
     /// Writes a file of the host to `path` in the computer, and returns where it is there. A computer that shares the
     /// host's files has no use for it.
     fn upload<'a>(&'a self, _file: File, _path: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {

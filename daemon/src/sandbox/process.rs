@@ -3,6 +3,7 @@
 //! Dropping a [`Process`] closes the channel, and the helper then ends everything below it.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +40,7 @@ pub struct Process {
     pipe: Arc<PipeReader>,
     output: Arc<Mutex<Output>>,
     progress: watch::Receiver<()>,
+    input: Option<PipeWriter>,
     spool: Held,
 }
 
@@ -47,19 +49,33 @@ impl Process {
     pub async fn start(helper: &Path, job: &Job, spill: PathBuf, spool: PathBuf) -> Result<Self, SandboxError> {
         let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
-        let (keeper, news, control) = keeper(helper, job, writer).await.map_err(cannot)?;
+        let (read, input) =
+            if job.input { std::io::pipe().map(|(read, write)| (Some(read), Some(write))) } else { Ok((None, None)) }
+                .map_err(cannot)?;
+        let (keeper, news, control) =
+            keeper(helper, job, writer, read.map_or_else(Stdio::null, Stdio::from)).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
         let spool = Held::new(Spool::new(spool));
         let progress = pump(Arc::clone(&pipe), Arc::clone(&output), spool.sink()).map_err(cannot)?;
         let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
         let news = BufReader::new(news).lines();
-        Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress, spool })
+        Ok(Self { keeper, keeper_pid, news, control: Some(control), pipe, output, progress, input, spool })
     }
 
     /// Waits for what the helper tells next; none where it was killed. Loses nothing when dropped.
     pub async fn news(&mut self) -> Option<News> {
         let line = self.news.next_line().await.ok()??;
         serde_json::from_str(&line).ok()
+    }
+
+    /// Takes the way to its input, if it has one.
+    pub fn take_input(&mut self) -> Option<OwnedFd> {
+        self.input.take().map(OwnedFd::from)
+    }
+
+    /// Returns what collects its output, for who looks at that while others wait for its end.
+    pub fn shared_output(&self) -> Arc<Mutex<Output>> {
+        Arc::clone(&self.output)
     }
 
     /// Returns the output so far.
@@ -104,18 +120,20 @@ impl Process {
     }
 }
 
-/// Starts a helper of the executable `helper` with `job`, which prints to `output`; returns it and its channel.
+/// Starts a helper of the executable `helper` with `job`, which prints to `output` and may read from `input`; returns it
+/// and its channel.
 pub(super) async fn keeper(
     helper: &Path,
     job: &Job,
     output: PipeWriter,
+    input: Stdio,
 ) -> std::io::Result<(Child, OwnedReadHalf, OwnedWriteHalf)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = Command::new(helper);
     command.arg(ARGUMENT).env_clear().current_dir("/");
     // It may be left behind as well.
     command.envs(job.env.iter().filter(|(name, _)| name == MARK).cloned());
-    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null());
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(output).stderr(input);
     let child = command.spawn()?;
     // It holds our copies of the other ends: nobody would see them close.
     drop(command);

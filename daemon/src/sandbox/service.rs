@@ -62,9 +62,9 @@ impl Service {
         let words = std::iter::once(program.path.to_string_lossy().into_owned()).chain(program.args.iter().cloned());
         let text = format!("exec {}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "));
         let (language, cwd, env) = (Language::Shell, PathBuf::from("/"), program.env.clone());
-        let job = Job { program: "/bin/sh".into(), language, text, cwd, env, plan: None };
+        let job = Job { program: "/bin/sh".into(), language, text, cwd, env, plan: None, input: false };
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
-        let (mut keeper, news, control) = keeper(helper, &job, writer).await.map_err(cannot)?;
+        let (mut keeper, news, control) = keeper(helper, &job, writer, Stdio::null()).await.map_err(cannot)?;
         let last = Arc::default();
         let heard = CancellationToken::new();
         let all = heard.clone().drop_guard();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use nano_protocol::error::RpcError;
 use nano_protocol::event::{Data, EventType};
-use nano_protocol::id::TaskId;
+use nano_protocol::id::{ProcessId, TaskId};
 use nano_protocol::message::{Message, ToolCall};
 use nano_protocol::session::{Session, SessionState, Steered};
 use nano_protocol::task::{Task, TaskError, TaskState};
@@ -53,8 +53,10 @@ pub enum Command {
     Lend(Option<String>, Reply<Attached>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
-    /// Hear of children that have ended.
+    /// Hear of children and background processes that have ended.
     Children,
+    /// Take back what waits to be told of ends that a call shows.
+    Unhear(Vec<ProcessId>, Reply<()>),
     /// Go on with what the store holds; answered once that is read.
     Wake(Option<Reply<()>>),
 }
@@ -77,14 +79,14 @@ pub(super) struct OpenCall {
     pub stop: Option<CancellationToken>,
     /// Whether it was made once more because the computer was gone.
     pub again: bool,
-    /// A record that goes with its result.
-    pub settles: Option<Key>,
+    /// Records that go with its result.
+    pub settles: Vec<Key>,
 }
 
 impl OpenCall {
     pub fn new(call: ToolCall) -> Self {
         let record = CallRecord { id: call.id.clone(), ..CallRecord::default() };
-        Self { call, record, result: None, stop: None, again: false, settles: None }
+        Self { call, record, result: None, stop: None, again: false, settles: Vec::new() }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use nano_protocol::task::Task;
 use tokio::time::Instant;
 
 use super::actor::{Actor, News};
@@ -80,12 +79,5 @@ impl Actor {
             }
         }
         self.answer_close().await
-    }
-
-    async fn end_processes(&self, task: &Task) {
-        if let Some(sandbox) = self.boot.sandbox.clone() {
-            let task = task.id.clone();
-            self.patiently("end-task", async move { sandbox.end_task(&task).await }).await;
-        }
     }
 }

@@ -89,7 +89,7 @@ impl Actor {
             Ok(ToolOutcome::Failed(text)) => (text, false, false),
             Ok(ToolOutcome::Stopped(text)) => (self.deps.stopped(text), false, true),
             Ok(ToolOutcome::Settles(key, outcome)) => {
-                open.settles = Some(key);
+                open.settles.push(key);
                 return Box::pin(self.call_ended(at, Ok(*outcome))).await;
             }
             Err(fault) => {

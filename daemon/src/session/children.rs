@@ -91,7 +91,7 @@ pub(super) fn reword(deps: &Deps, parent: &SessionId, message: &mut Message) {
 }
 
 /// Has a session look at its children; it looks by itself when it starts.
-fn poke(registry: &Registry, id: &SessionId) {
+pub(super) fn poke(registry: &Registry, id: &SessionId) {
     let (registry, id) = (registry.clone(), id.clone());
     let shutdown = registry.deps().shutdown.clone();
     shutdown.spawn("children", async move { drop(registry.send(&id, Command::Children).await) });
@@ -153,7 +153,8 @@ impl Actor {
 
     /// Looks again after a call that may have left an end behind which it did not wait for.
     pub(super) fn look_for_children(&self, call: usize) {
-        if self.open.get(call).is_some_and(|open| open.call.name == "delegate") {
+        let delegates = self.open.get(call).is_some_and(|open| open.call.name == "delegate");
+        if delegates || !super::processes::untold(&self.deps, &self.record.session.id).is_empty() {
             poke(&self.registry, &self.record.session.id);
         }
     }
@@ -190,7 +191,8 @@ impl Actor {
     async fn hear_end(&mut self, child: ChildRecord, told: String) -> Result<(), StoreError> {
         let content = end::bounded(&self.deps, &self.record.session.id, &child, told).await;
         if child.stopped || !self.machine.is_idle() {
-            return self.note_end(&child, content).await;
+            let key = Key::child(&self.record.session.id, &child.session);
+            return self.note_end(key, source(&child), content).await;
         }
         let (made_by, rounds) = chain(&self.deps, &child.parent_task);
         let submission = Submission {
@@ -223,15 +225,16 @@ impl Actor {
         }
     }
 
-    /// Takes an end as a steering message, whatever the agent says of steering: nobody else may steer by this.
-    async fn note_end(&mut self, child: &ChildRecord, content: String) -> Result<(), StoreError> {
+    /// Takes an end, of which `of` is the record, as a steering message, whatever the agent says of steering: nobody else
+    /// may steer by this.
+    pub(super) async fn note_end(&mut self, of: Key, source: String, content: String) -> Result<(), StoreError> {
         let (session, at) = (self.record.session.id.clone(), self.deps.clock.now());
         let id = MessageId::from_ulid(&self.deps.clock.ulid());
-        let (delivery, source) = (Delivery::Note, Some(source(child)));
+        let (delivery, source) = (Delivery::Note, Some(source));
         let place = self.next_place();
         let record = SteeringRecord { id: id.clone(), place, delivery, content, source, metadata: None, at };
         let mut changes = vec![
-            Change::Delete(Key::child(&session, &child.session)),
+            Change::Delete(of),
             Change::steering(&session, &record),
             self.draft(EventType::SteeringQueued, json!({"message": id, "delivery": delivery})),
         ];

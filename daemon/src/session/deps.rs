@@ -17,6 +17,7 @@ use crate::model::detect::Finder;
 use crate::session::computer::Wake;
 use crate::session::configured::{Configured, Live};
 use crate::session::event_log::EventLog;
+use crate::session::processes::Processes;
 use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;
 use crate::shutdown::Shutdown;
@@ -48,6 +49,8 @@ pub struct Deps {
     pub booters: Vec<Arc<dyn Booter>>,
     /// Wakes what gives computers back.
     pub computers: Wake,
+    /// Background processes that run.
+    pub processes: Processes,
     /// When this daemon began.
     pub started_at: Timestamp,
     /// The daemon's end.

@@ -32,6 +32,7 @@ impl Actor {
             time_zone: deps.configured().config.daemon.time_zone.clone(),
             later: deps.later.get().and_then(Weak::upgrade),
             delegator: Some(Arc::new(self.registry.clone())),
+            background: Some(Arc::new(self.registry.clone())),
             intents: Some(Arc::new(Intents::new(deps.store.clone(), Key::call(session, at), record, cancel.clone()))),
             cancel,
         }

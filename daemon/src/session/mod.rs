@@ -22,6 +22,7 @@ mod lending;
 mod obey;
 mod offered;
 pub mod opening;
+pub mod processes;
 pub mod profiles;
 pub mod prompt;
 mod reaching;

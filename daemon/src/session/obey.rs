@@ -49,7 +49,13 @@ impl Actor {
             Command::Close(reply) => self.close(reply).await,
             Command::Children => {
                 self.hear_children().await?;
+                self.hear_processes().await?;
                 self.answer_close().await
+            }
+            Command::Unhear(processes, reply) => {
+                self.unhear(&processes).await?;
+                drop(reply.send(Ok(())));
+                Ok(())
             }
             Command::Wake(reply) => {
                 drop(reply.map(|reply| reply.send(Ok(()))));
@@ -201,6 +207,7 @@ impl Actor {
             if self.closes_children() {
                 return Ok(());
             }
+            self.end_background(|_| true).await?;
             self.free_computer().await?;
         }
         if std::mem::take(&mut self.record.closing) {

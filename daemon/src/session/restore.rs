@@ -41,7 +41,7 @@ pub(super) async fn restore(
 ) -> Result<Option<Actor>, StoreError> {
     let Some(mut record) = deps.store.get::<SessionRecord>(&Key::session(id))? else { return Ok(None) };
     let mut tasks = open_tasks(deps, id)?;
-    let steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
+    let mut steering: Vec<SteeringRecord> = deps.store.scan(&Key::below(b'w', &id.0), None, ALL)?;
     let mut transcript = deps.store.all_messages(id)?;
     // By its name a test says whose taking up is fatal.
     crash::point(id.as_str());
@@ -64,6 +64,7 @@ pub(super) async fn restore(
         None => Settled::default(),
     };
     changes.append(&mut settled.changes);
+    changes.extend(super::processes::take_untold(deps, &record, &mut steering)?);
     let mut restored = Restored { tasks: HashMap::new(), queue: VecDeque::new(), held: None };
     for task in tasks {
         restored.take(deps, task, (&record, &transcript), (&step, &settled), &mut changes);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use data_encoding::HEXLOWER;
-use nano_protocol::id::{FollowupId, SessionId, TaskId};
+use nano_protocol::id::{FollowupId, ProcessId, SessionId, TaskId};
 use nano_protocol::time::Timestamp;
 use serde_json::value::RawValue;
 
@@ -57,6 +57,18 @@ impl Key {
     pub fn child(parent: &SessionId, child: &SessionId) -> Self {
         Self(join(b'd', &[parent.0.as_bytes(), child.0.as_bytes()]))
     }
+    /// A background process.
+    pub fn process(id: &ProcessId) -> Self {
+        Self(join(b'j', &[id.0.as_bytes()]))
+    }
+    /// The fact that a session has a background process.
+    pub fn session_process(session: &SessionId, id: &ProcessId) -> Self {
+        Self(join(b'l', &[session.0.as_bytes(), id.0.as_bytes()]))
+    }
+    /// The fact that the end of a background process is still to be told to its session.
+    pub fn untold(session: &SessionId, id: &ProcessId) -> Self {
+        Self(join(b'n', &[session.0.as_bytes(), id.0.as_bytes()]))
+    }
     /// How often a session was taken up after a daemon had died.
     pub fn tries(session: &SessionId) -> Self {
         Self(join(b'i', &[session.0.as_bytes()]))
@@ -94,11 +106,12 @@ impl Key {
         Self(join(b'!', &[name.as_bytes()]))
     }
 
-    /// Every record of a kind: `s`, `t`, `b`, `f`, `a`, `e`, `k`.
+    /// Every record of a kind: `s`, `t`, `b`, `f`, `j`, `a`, `e`, `k`.
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }
-    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d` of a session, `r`, `v` of a follow-up.
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d`, `l`, `n` of a session, `r`, `v` of a
+    /// follow-up.
     pub fn below(kind: u8, owner: &str) -> Self {
         Self(join(kind, &[owner.as_bytes(), b""]))
     }

@@ -1,6 +1,7 @@
 //! What is stored, as JSON. A field that a later version adds has a default; a field is never given a new meaning.
 
 pub mod call;
+pub mod process;
 
 use nano_protocol::Object;
 use nano_protocol::catalog::AgentCreateParams;

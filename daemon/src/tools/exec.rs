@@ -22,13 +22,12 @@ struct Args {
     timeout: Option<i64>,
     /// The folder it starts in; unless given, the one that commands usually start in.
     cwd: Option<String>,
-    /// Answer at once and let it run until the task ends.
+    /// Answer at once and let it run on.
     background: Option<bool>,
 }
 
 impl From<Args> for Request {
-    fn from(args: Args) -> Self {
-        let Args { command, timeout, cwd, background } = args;
+    fn from(Args { command, timeout, cwd, background }: Args) -> Self {
         let background = background.unwrap_or(false);
         Self { language: Language::Shell, text: command, timeout, cwd, background }
     }
@@ -37,7 +36,7 @@ impl From<Args> for Request {
 /// Returns the tool for a computer that shares the host's files.
 pub fn local() -> impl Tool {
     let description = "Runs a shell command and returns what it prints. It has no input and is stopped at its time \
-                          limit; what it leaves running ends with the task.";
+                          limit; what it leaves running ends with the task, but for what runs in the background.";
     ProgramTool::<Args>::new("exec", description, LOCAL, &[Capability::Shell])
 }
 
@@ -108,6 +107,9 @@ async fn run(context: &ToolContext, source: &str, request: Request) -> Result<To
         Ok(command) => command,
         Err(why) => return Ok(ToolOutcome::Failed(why)),
     };
+    if let (true, LOCAL, Some(background)) = (command.background, source, &context.background) {
+        return Ok(background.start(context, command).await);
+    }
     let limit = command.timeout;
     match sandbox.run(command, &context.cancel).await {
         Ok(report) => Ok(outcome(report, limit)),

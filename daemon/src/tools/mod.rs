@@ -13,6 +13,7 @@ pub mod intents;
 pub mod list_dir;
 pub mod load_skill;
 pub mod matching;
+pub mod process;
 pub mod python;
 pub mod read_file;
 pub mod registry;
@@ -107,6 +108,8 @@ pub struct ToolContext {
     pub later: Option<Arc<dyn schedule_followup::Later>>,
     /// What has work done by other sessions.
     pub delegator: Option<Arc<dyn delegate::Delegator>>,
+    /// What keeps commands that go on in the background.
+    pub background: Option<Arc<dyn process::Background>>,
     /// Where a call says what it is about to do to a file.
     pub intents: Option<Arc<intents::Intents>>,
     /// Fires when the call should end.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Tool, datetime, delegate, download_file, edit_file, exec, grep, list_dir, load_skill, python, read_file,
+    Tool, datetime, delegate, download_file, edit_file, exec, grep, list_dir, load_skill, process, python, read_file,
     schedule_followup, search, upload_file, write_file,
 };
 
@@ -28,6 +28,7 @@ pub fn local() -> Vec<Arc<dyn Tool>> {
         Arc::new(search::tool()),
         Arc::new(list_dir::tool()),
         Arc::new(grep::tool()),
+        Arc::new(process::tool()),
     ]
 }
 
@@ -87,6 +88,7 @@ mod tests {
             "search: query, path, limit",
             "list_dir: path, limit",
             "grep: pattern, path, glob, context, limit",
+            "process: action, id, offset, tail, text, end",
         ];
         assert_eq!(all().iter().map(text).collect::<Vec<_>>(), expected);
         let expected = [

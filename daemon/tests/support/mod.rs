@@ -74,6 +74,7 @@ impl Fixture {
             time_zone: "UTC".into(),
             later: None,
             delegator: None,
+            background: None,
             intents: None,
             cancel: CancellationToken::new(),
         };

@@ -7,6 +7,7 @@ const SESSION: &str = "id name? owner agent workspace booter booted capabilities
                        parent? metadata created_at updated_at usage";
 const TASK: &str = "id seq session origin content state reason? result? error? usage turns metadata created_at started_at? \
                     finished_at? replayed?";
+const PROCESS: &str = "id session task call command cwd state status? signal? output started_at ended_at?";
 const FOLLOWUP: &str = "id session name? content trigger tz? state reason? next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
 const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms \
@@ -59,6 +60,9 @@ pub const METHODS: &[Row] = &[
     ("followup.runs", "followup limit? after?", "runs next?"),
     ("followup.trigger", "followup content? idempotency_key?", TASK),
     ("followup.next", "trigger from? count?", "next"),
+    ("process.list", "session? state? limit? after?", "processes next?"),
+    ("process.log", "process offset? tail?", "process content offset next_offset bytes"),
+    ("process.kill", "process", PROCESS),
     ("events.subscribe", "session? task? types? since_seq? deltas?", "subscription head_seq"),
     ("events.unsubscribe", "subscription", ""),
     ("agent.list", "limit? after?", "agents next?"),

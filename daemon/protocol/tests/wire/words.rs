@@ -7,6 +7,7 @@ use nano_protocol::event::EventType;
 use nano_protocol::followup::{FollowupState, Missed, Overlap, RunState};
 use nano_protocol::id::{ApprovalId, FollowupId, MessageId, ProcessId, SessionId, SessionRef, TaskId};
 use nano_protocol::message::{NotRun, Outcome, Role};
+use nano_protocol::process::ProcessState;
 use nano_protocol::session::{AcceptedAs, Delivery, Level, SessionState, ToolMode, WaitingKind};
 use nano_protocol::task::{Origin, Reason, TaskState};
 use serde::Serialize;
@@ -56,6 +57,7 @@ fn words() {
     check(Overlap::ALL, "skip queue replace");
     check(FollowupState::ALL, "active paused done cancelled failed");
     check(RunState::ALL, "fired missed skipped");
+    check(ProcessState::ALL, "running exited killed lost");
     check(EventType::ALL, &[super::DURABLE, super::LOSABLE].join(" ").split_whitespace().collect::<Vec<_>>().join(" "));
 }
 

@@ -17,6 +17,7 @@ use serde_json::json;
 use super::Registry;
 use crate::session::actor::Command;
 use crate::session::computer;
+use crate::session::processes;
 use crate::session::recovery::{forget_spools, step};
 use crate::session::restore::interrupt;
 use crate::session::tries::{self, Start};
@@ -63,7 +64,7 @@ impl Registry {
     }
 
     /// Lets who needs an actor wait a little for the count: a death of what was restored before it would not be counted.
-    pub(super) async fn is_counted(&self) -> Result<(), RpcError> {
+    pub(in crate::session) async fn is_counted(&self) -> Result<(), RpcError> {
         let counted = tokio::time::timeout(COUNT, self.counted.cancelled());
         tokio::select! {
             biased;
@@ -84,6 +85,7 @@ impl Registry {
             mark => mark?.is_some(),
         };
         let mut changes = if clean { vec![Change::Delete(Key::meta(STOPPED))] } else { Vec::new() };
+        changes.extend(processes::lost(&self.deps)?);
         let mut left = Left::default();
         let mut all = Vec::new();
         let unfinished = self.unfinished();
@@ -230,7 +232,7 @@ impl Registry {
     pub(super) fn may_take_up(&self, id: &SessionId, command: &Command) -> Result<(), RpcError> {
         let own = match command {
             Command::Submit(submission, _) => submission.origin != Origin::User,
-            Command::Lend(..) | Command::Children => true,
+            Command::Lend(..) | Command::Children | Command::Unhear(..) => true,
             // The first is counted.
             Command::Wake(_)
             | Command::Steer(..)
