@@ -26,7 +26,7 @@ use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
 use crate::store::record::call::{CallRecord, CallResult};
 use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
-use crate::store::{Change, Commit, Key, Receipt, StoreError};
+use crate::store::{Change, Commit, Receipt, StoreError};
 use crate::tools::set::ToolSet;
 use crate::tools::{ToolFault, ToolOutcome};
 
@@ -75,8 +75,8 @@ pub(super) struct OpenCall {
     pub stop: Option<CancellationToken>,
     /// Whether it was made once more because the computer was gone.
     pub again: bool,
-    /// A record that goes with its result.
-    pub settles: Option<Key>,
+    /// What is changed with its result.
+    pub settles: Option<Change>,
 }
 
 impl OpenCall {

@@ -109,6 +109,7 @@ pub(super) fn new_record(
         created_at: now,
         updated_at: now,
         usage: Usage::default(),
+        todo: Vec::new(),
     };
     Ok(SessionRecord {
         session,

@@ -150,7 +150,11 @@ impl Registry {
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowcd".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id))]);
+        changes.extend([
+            Change::Delete(Key::session(id)),
+            Change::Delete(Key::tries(id)),
+            Change::Delete(Key::todo(id)),
+        ]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
         self.deps.events.forget(id);
