@@ -55,4 +55,8 @@ mod store_full;
 mod store_kit;
 mod store_newer;
 mod store_versions;
+mod todo;
 mod tools;
+mod web;
+mod web_kit;
+mod web_search;

@@ -16,3 +16,4 @@ pub mod sandboxes;
 pub mod skip;
 pub mod transcript;
 pub mod wait;
+pub mod web;

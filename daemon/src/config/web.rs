@@ -184,7 +184,7 @@ fn request(section: &Section<'_>) -> Option<RequestConfig> {
 
 fn search(section: &Section<'_>, around: &Around<'_>) -> Option<SearchConfig> {
     let (given, api_key) = (section.filled("base_url"), secret(section, "api_key", around));
-    if !section.has("provider") {
+    if given.is_some() && !section.has("provider") {
         section.wrong("needs provider: searxng or brave");
     }
     let provider = section.word("provider")?;

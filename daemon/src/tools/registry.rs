@@ -12,9 +12,9 @@ pub fn core() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(load_skill::tool()),
         Arc::new(datetime::tool()),
-        Arc::new(todo::tool()),
         Arc::new(delegate::tool()),
         Arc::new(schedule_followup::tool()),
+        Arc::new(todo::tool()),
     ]
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::{Tool, core, local, remote, web};
 
     fn all() -> Vec<Arc<dyn Tool>> {
-        [core(), web(&super::web::Settings::default()), local()].concat()
+        [core(), web(&web::Settings::default()), local()].concat()
     }
 
     #[test]
@@ -83,9 +83,9 @@ mod tests {
         let expected = [
             "load_skill: name",
             "datetime: zone",
-            "todo: items",
             "delegate: content, agent, tools, wait",
             "schedule_followup: content, trigger",
+            "todo: items",
             "web_search: query",
             "web_fetch: url",
             "http_request: method, url, headers, body",
