@@ -113,8 +113,8 @@ impl FromStr for Allowed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "is no host such as wiki.intern, 10.1.2.3:8080 or 10.1.0.0/16".to_owned();
         if let Some((address, bits)) = text.split_once('/') {
-            let wrong = || "is no range such as 10.1.0.0/16".to_owned();
             let address: IpAddr = address.trim_matches(['[', ']']).parse().map_err(|_| wrong())?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             let bits = bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(wrong)?;
@@ -123,7 +123,6 @@ impl FromStr for Allowed {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::address(address, None));
         }
-        let wrong = || "is no host such as wiki.intern, 10.1.2.3:8080 or 10.1.0.0/16".to_owned();
         let plain = |one: char| !one.is_control() && !one.is_whitespace() && !"@/?#\\*".contains(one);
         let url = Url::parse(&format!("http://{text}")).ok().filter(|_| text.chars().all(plain)).ok_or_else(wrong)?;
         let port = match text.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
@@ -219,6 +218,8 @@ fn endpoint(section: &Section<'_>, provider: Provider, base: &str) -> Option<Str
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
     use url::Url;
 
     use super::Allowed;
@@ -226,8 +227,8 @@ mod tests {
     #[test]
     fn hosts() {
         let fits = |list: &str, url: &str| {
-            let host: Allowed = list.parse().map_err(|why| format!("{list} {why}")).expect("a host");
-            host.fits(&Url::parse(url).expect("an address"))
+            let host: Allowed = list.parse().unwrap();
+            host.fits(&Url::parse(url).unwrap())
         };
         for (list, url, expected) in [
             ("wiki.intern", "http://wiki.intern/", true),

@@ -46,7 +46,7 @@ impl Body {
             Coding::Gzip(decoder) => decoder.write_all(piece),
             Coding::Zlib(decoder) => decoder.write_all(piece),
         };
-        self.judge(taken)
+        self.judge(&taken)
     }
 
     /// Returns the bytes, and whether there are more.
@@ -58,7 +58,7 @@ impl Body {
             Coding::Gzip(decoder) => decoder.try_finish(),
             Coding::Zlib(decoder) => decoder.try_finish(),
         };
-        self.judge(ended)?;
+        self.judge(&ended)?;
         let bounded = match self.0 {
             Coding::Plain(bounded) => bounded,
             Coding::Gzip(mut decoder) => std::mem::take(decoder.get_mut()),
@@ -75,7 +75,7 @@ impl Body {
         }
     }
 
-    fn judge(&self, done: io::Result<()>) -> Result<(), String> {
+    fn judge(&self, done: &io::Result<()>) -> Result<(), String> {
         match done {
             Err(_) if !self.bounded().cut => Err("the reply is not compressed as it says".into()),
             _ => Ok(()),

@@ -90,7 +90,7 @@ async fn what_a_person_allowed_is_reached_and_no_more() {
         ("127.0.0.0/8".into(), "0x7f.1", true),
         ("0.0.0.0/0".into(), "127.0.0.1", true),
         ("localhost".into(), "LOCALHOST", true),
-        ("LocalHost.".into(), "localhost.", true),
+        ("LocalHost.".into(), "localhost", true),
         (format!("127.0.0.1:{other}"), "127.0.0.1", false),
         ("127.0.0.0/8".into(), "localhost", false),
         ("localhost".into(), "127.0.0.1", false),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nano_protocol::Object;
 use serde::Deserialize;
 
-use super::{Settings, answered, ask, page, shown};
+use super::{Settings, answered, ask, page, read, shown};
 use crate::http::call::Method;
 use crate::http::web::{Reach, Request};
 use crate::tools::typed::Called;
@@ -49,17 +49,14 @@ impl Fetch {
         let request = Request { method: Method::GET, url: args.url, headers, body: None, within: WITHIN, limit: LIMIT };
         let config = self.settings.now();
         let page = ask(context, Reach::Web(&config.allow, None), request).await?;
-        let read = page::read(&page);
         let kind = page.header("content-type").unwrap_or("no content type");
-        let mut head = format!("{} (status {}, {kind})", page.url, page.status);
-        if !read.title.is_empty() {
-            head = format!("{}\n{head}", page::line(&read.title, 200));
-        }
-        if page.cut {
-            head.push_str(&format!("\n[only the first {} MiB were read]", LIMIT >> 20));
-        }
-        let text = shown(context, &head, &read.text);
-        if page.status < 400 { Ok(text) } else { Err(ToolOutcome::Failed(text)) }
+        let cut = if page.cut { "; only its beginning was read" } else { "" };
+        let (status, place) = (page.status, format!("{} (status {}, {kind}{cut})", page.url, page.status));
+        let read = read(page).await?;
+        let title = Some(page::line(&read.title, 200)).filter(|title| !title.is_empty());
+        let head: Vec<String> = title.into_iter().chain([place]).collect();
+        let text = shown(context, &head.join("\n"), &read.text);
+        if status < 400 { Ok(text) } else { Err(ToolOutcome::Failed(text)) }
     }
 }
 

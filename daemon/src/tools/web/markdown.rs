@@ -167,7 +167,7 @@ impl Writer<'_> {
 
     /// Parts what stands on lines of its own from the rest; in a table's cell a blank has to do.
     fn apart(&mut self, name: &str) {
-        let inner = matches!(name, "ul" | "ol") && self.lists.len() > usize::from(self.gap == Gap::None);
+        let inner = !self.lists.is_empty();
         match name {
             "ul" | "ol" if inner => self.space(Gap::Line),
             _ if BLOCKS.contains(&name) => self.space(Gap::Paragraph),
@@ -244,97 +244,6 @@ impl Writer<'_> {
         }
     }
 
-    fn address(&self, address: &str) -> Option<String> {
-        let url = match self.base {
-            Some(base) => base.join(address).ok()?,
-            None => Url::parse(address).ok()?,
-        };
-        (["http", "https", "mailto"].contains(&url.scheme()) && url.as_str().len() <= ADDRESS).then(|| url.into())
-    }
-
-    fn begin_link(&mut self, href: Option<String>) {
-        self.end_link();
-        let within = href.filter(|href| !href.trim_start().starts_with('#'));
-        let Some(href) = within.and_then(|href| self.address(href.trim())).filter(|_| !self.in_pre) else { return };
-        self.marks.push('[');
-        self.link = Some((self.out.len(), href));
-    }
-
-    fn end_link(&mut self) {
-        let Some((_, href)) = self.link.take() else { return };
-        match self.marks.rfind('[') {
-            Some(at) => drop(self.marks.remove(at)),
-            None => self.out.push_str(&format!("]({href})")),
-        }
-    }
-
-    fn image(&mut self, alt: Option<String>, src: Option<String>) {
-        let alt = alt.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        if !alt.is_empty() {
-            self.flush();
-            let src = src.and_then(|src| self.address(&src)).unwrap_or_default();
-            self.out.push_str(&format!("![{alt}]({src})"));
-        }
-    }
-
-    fn item(&mut self) {
-        self.marks = match self.lists.last_mut() {
-            Some(Some(number)) => {
-                *number = number.saturating_add(1);
-                format!("{}. ", number.saturating_sub(1))
-            }
-            _ => "- ".into(),
-        };
-    }
-
-    fn rule(&mut self) {
-        self.space(Gap::Paragraph);
-        self.flush();
-        self.out.push_str("---");
-        self.space(Gap::Paragraph);
-    }
-
-    fn begin_code(&mut self) {
-        self.flush();
-        self.out.push_str(&format!("```\n{}", self.prefix()));
-        self.in_pre = true;
-    }
-
-    fn end_code(&mut self) {
-        if std::mem::take(&mut self.in_pre) {
-            let line = if self.out.ends_with('\n') { String::new() } else { format!("\n{}", self.prefix()) };
-            self.out.push_str(&format!("{line}```"));
-        }
-    }
-
-    fn begin_row(&mut self) {
-        self.end_row();
-        self.space(Gap::Line);
-    }
-
-    fn cell(&mut self) {
-        let Some((cells, _)) = self.row else { return };
-        self.marks.clear();
-        if cells == 0 {
-            self.flush();
-            self.out.push_str("| ");
-        } else {
-            self.out.push_str(" | ");
-        }
-        self.gap = Gap::None;
-        self.row = self.row.map(|(cells, first)| (cells + 1, first));
-    }
-
-    fn end_row(&mut self) {
-        let Some((cells @ 1.., first)) = self.row else { return };
-        self.out.push_str(" |");
-        if first {
-            self.out.push_str(&format!("\n{}|{}", self.prefix(), " --- |".repeat(cells)));
-        }
-        self.marks.clear();
-        (self.row, self.gap) = (Some((0, false)), Gap::Line);
-    }
-
     fn finish(mut self) -> Markdown {
         self.end_link();
         self.end_code();
@@ -344,50 +253,6 @@ impl Writer<'_> {
     }
 }
 
+mod parts;
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
-    use super::markdown;
-
-    #[test]
-    fn pages() {
-        let base = "https://example.com/a/b".parse().unwrap();
-        for (html, expected) in [
-            ("", ""),
-            ("plain", "plain"),
-            ("<p>a  b\n c</p><p>d", "a b c\n\nd"),
-            ("<h1>T</h1><h3>U <em>v</em></h3>x", "# T\n\n### U *v*\n\nx"),
-            ("a<br>b<hr>c", "a\nb\n\n---\n\nc"),
-            ("<b>a</b> <i> b </i><b></b><code>x &lt; y</code>", "**a** *b* `x < y`"),
-            ("see <a href='c?x=1'>the <b>page</b></a>.", "see [the **page**](https://example.com/a/c?x=1)."),
-            ("<a href='javascript:alert(1)'>j</a><a href='#x'>k</a><a href=/y></a>", "jk"),
-            ("<img src=/i.png alt='a  b'><img src=x>", "![a b](https://example.com/i.png)"),
-            ("<ul><li>a<li>b<ol><li>c</li><li>d</ol><li>e</ul>f", "- a\n- b\n  1. c\n  2. d\n- e\n\nf"),
-            ("<blockquote><p>a<p>b</blockquote>c", "> a\n>\n> b\n\nc"),
-            ("<pre>a\n  <b>b</b> &amp;</pre>c", "```\na\n  b &\n```\n\nc"),
-            ("<table><tr><th>a<th>b<tr><td>1<td><p>2</p></table>x", "| a | b |\n| --- | --- |\n| 1 | 2 |\n\nx"),
-            ("a<script>if (a < b) { '</p>' }</script><style>x{}</style><!-- c -->b", "ab"),
-            ("<noscript>a<noscript>b</noscript>c</noscript>d", "d"),
-            ("<div>a</div><div>b</div>", "a\nb"),
-            ("a</b></a></ul></table></blockquote></pre>b", "a**\n\nb"),
-        ] {
-            assert_eq!(markdown(html, Some(&base)).text, expected, "{html}");
-        }
-        let page = markdown("<html><head><title> A\n b </title></head><body>c", None);
-        assert_eq!((page.title.as_str(), page.text.as_str()), ("A b", "c"));
-    }
-
-    #[test]
-    fn hostile_pages_end_in_time_and_stay_small() {
-        for piece in
-            ["<div>", "<b>", "<ul><li>", "<blockquote>", "<table><tr><td>", "<a href=x>", "<p><b a=1>", "<svg>"]
-        {
-            let html = piece.repeat(100_000) + "x";
-            let text = markdown(&html, None).text;
-            assert!(text.len() < 4 * html.len() && (piece == "<svg>" || text.contains('x')), "{piece}: {}", text.len());
-        }
-        let many: String = (0..50_000).map(|n| format!("<b a={n}>")).collect::<String>() + &"<p>x".repeat(50_000);
-        assert!(markdown(&many, None).text.len() < 2 * many.len());
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ mod search;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use markdown::Markdown;
 use ulid::Ulid;
 
 use super::{Tool, ToolContext, ToolFault, ToolOutcome};
@@ -53,6 +54,12 @@ async fn ask(context: &ToolContext, reach: Reach<'_>, request: Request) -> Resul
         () = context.cancel.cancelled() => Err(stopped()),
         page = crate::http::web::fetch(reach, request) => page.map_err(failed),
     }
+}
+
+/// Reads a page beside what serves others: a long one takes its time.
+async fn read(page: Page) -> Result<Markdown, ToolOutcome> {
+    let read = tokio::task::spawn_blocking(move || page::read(&page)).await;
+    read.map_err(|_| ToolOutcome::Failed("the page could not be read; this is a bug in nanod".into()))
 }
 
 /// Runs a call whose failure is for the model as well.

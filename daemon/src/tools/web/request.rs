@@ -6,7 +6,7 @@ use std::time::Duration;
 use nano_protocol::Object;
 use serde::Deserialize;
 
-use super::{Settings, answered, ask, page, shown};
+use super::{Settings, answered, ask, page, read, shown};
 use crate::config::web::RequestConfig;
 use crate::http::call::Method;
 use crate::http::web::{Page, Reach, Request};
@@ -94,7 +94,8 @@ impl HttpRequest {
         let request = check(rules, args).map_err(|why| ToolOutcome::Failed(format!("nothing was sent: {why}")))?;
         let method = request.method.clone();
         let page = ask(context, Reach::Web(&config.allow, Some(&rules.hosts)), request).await?;
-        Ok(shown(context, &head(&page, &method), &body(&page)))
+        let head = head(&page, &method);
+        Ok(shown(context, &head, &read(as_it_is(page)).await?.text))
     }
 }
 
@@ -156,25 +157,22 @@ fn header(name: &str, value: &str) -> Result<(), String> {
 }
 
 fn head(page: &Page, method: &Method) -> String {
-    let mut head = format!("{method} {}\nstatus {}", page.url, page.status);
-    for (name, value) in page.headers.iter().filter(|(name, _)| SHOWN.contains(&name.as_str())) {
-        head.push_str(&format!("\n{name}: {}", page::line(value, 500)));
-    }
+    let mut lines = vec![format!("{method} {}", page.url), format!("status {}", page.status)];
+    let shown = page.headers.iter().filter(|(name, _)| SHOWN.contains(&name.as_str()));
+    lines.extend(shown.map(|(name, value)| format!("{name}: {}", page::line(value, 500))));
     if (300..400).contains(&page.status) && page.header("location").is_some() {
-        head.push_str("\n[the redirect was not followed: a request that may have an effect is not repeated]");
+        lines.push("[the redirect was not followed: a request that may have an effect is not repeated]".into());
     }
     if page.cut {
-        head.push_str(&format!("\n[only the first {} MiB were read]", LIMIT >> 20));
+        lines.push(format!("[only the first {} MiB were read]", LIMIT >> 20));
     }
-    head
+    lines.join("\n")
 }
 
-/// Returns the body as it is: who makes a request wants what was answered.
-fn body(page: &Page) -> String {
-    let as_it_is = |kind: &str| kind.to_ascii_lowercase().replace("html", "plain");
-    let headers = page.headers.iter().map(|(name, value)| match name.as_str() {
-        "content-type" => (name.clone(), as_it_is(value)),
-        _ => (name.clone(), value.clone()),
-    });
-    page::read(&Page { headers: headers.collect(), ..page.clone() }).text
+/// Has HTML stay what it is: who makes a request wants what was answered.
+fn as_it_is(mut page: Page) -> Page {
+    for (_, value) in page.headers.iter_mut().filter(|(name, _)| name == "content-type") {
+        *value = value.to_ascii_lowercase().replace("text/html", "text/plain").replace("xhtml+xml", "xml");
+    }
+    page
 }
