@@ -72,6 +72,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools::Tool;
+use tools::web::Settings;
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +97,8 @@ pub enum RunError {
 }
 
 /// Returns every tool there is: those that need no computer, then each booter's.
-fn tools(booters: &[Arc<dyn Booter>]) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = tools::registry::core();
+fn tools(booters: &[Arc<dyn Booter>], web: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
+    let mut all = [tools::registry::core(), tools::registry::web(web)].concat();
     for booter in booters {
         for tool in booter.tools() {
             let (name, source) = (&tool.spec().name, &tool.spec().source);
@@ -120,7 +121,8 @@ pub fn check(config: &Config) -> Result<(), String> {
     Catalog::new(&config.models).map_err(|why| why.to_string())?;
     telemetry::filter(&config.daemon.log)?;
     let (library, _) = Library::new(skills::library::Places::default());
-    let all = tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
+    let all =
+        tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()), &Settings::default())?;
     for (name, agent) in &config.agents {
         profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
     }
@@ -175,6 +177,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
+    let web = Settings::new(config.web.clone());
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
     let deps = Arc::new(Deps {
@@ -184,7 +187,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         live,
         profiles,
         finder,
-        tools: tools(&booters).map_err(RunError::Tools)?,
+        tools: tools(&booters, &web).map_err(RunError::Tools)?,
+        web,
         skills: library,
         booters,
         computers: session::computer::Wake::default(),

@@ -78,6 +78,7 @@ impl Reload {
         telemetry::change(&next.daemon.log)?;
         self.deps.shutdown.set_drain(next.daemon.drain);
         self.deps.skills.rename(next.skills.paths.clone(), next.skills.trust.clone());
+        self.deps.web.replace(next.web.clone());
         let private = private(&next, &self.places);
         self.deps.live.replace(Configured::new(next, private, models));
         tracing::info!(config = %self.places.config.display(), "the config was reloaded");

@@ -23,7 +23,8 @@ const EDGES: &[(&str, &[&str])] = &[
     // A workspace is hostile ground for skills as for tools: opened beneath its root; a lease tells whether a file is being written.
     ("skills", &["clock", "config", "store", "sandbox::workspace", "sandbox::place", "sandbox::lease"]),
     ("booters", &["tools", "sandbox", "skills", "http", "clock", "config", "crash"]),
-    ("tools", &["http", "sandbox", "skills", "store", "clock", "crash"]),
+    // How far the web tools reach is configured.
+    ("tools", &["http", "sandbox", "skills", "store", "clock", "config", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
     ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"]),

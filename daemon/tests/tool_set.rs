@@ -17,6 +17,7 @@ use nanod::booters::none::NoneBooter;
 use nanod::sandbox::{BoxFuture, Capabilities, Capability};
 use nanod::tools::registry;
 use nanod::tools::set::{Choice, Machine, ToolSet, unknown_names};
+use nanod::tools::web::Settings;
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
 const PLAIN: Choice<'_> = Choice {
@@ -56,7 +57,7 @@ impl Tool for Fake {
 
 /// Every built-in tool, in the order of the registry.
 fn builtin() -> Vec<Arc<dyn Tool>> {
-    [registry::core(), registry::local()].concat()
+    [registry::core(), registry::web(&Settings::default()), registry::local()].concat()
 }
 
 /// Every built-in tool, and one of each kind that comes from elsewhere.
@@ -103,11 +104,11 @@ async fn before_and_after_boot_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let before = "default: read_file write_file edit_file exec python\n\
                   - load_skill: no skill is offered\n- search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                  - datetime: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
+                  - web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let without = "exact: read_file write_file edit_file exec\n\
                    - load_skill: no skill is offered\n- python: python3 is not on PATH\n\
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                   - datetime: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
+                   - web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let booter = local(folder.path(), false);
     assert_eq!(assemble(&builtin(), &booter, None, PLAIN), before);
     let booted = booter.attach(&support::request(), "").await.unwrap();
@@ -134,15 +135,17 @@ async fn without_a_computer() {
     let mode = Choice { mode: ToolMode::All, ..PLAIN };
     for found in [None, Some(booted.capabilities())] {
         let core = format!(
-            "exact: \n- load_skill: no skill is offered{needs}\n- datetime: not in mode core\n\
-             - delegate: not in mode core\n\
+            "exact: \n- load_skill: no skill is offered{needs}\n- web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n\
+             - datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n\
              - schedule_followup: not in mode core"
         );
         assert_eq!(assemble(&builtin(), &NoneBooter, found, PLAIN), core);
         assert_eq!(
             assemble(&builtin(), &NoneBooter, found, mode),
             format!(
-                "exact: datetime delegate\n- load_skill: no skill is offered{needs}\n- schedule_followup: enable_followup is off"
+                "exact: web_fetch datetime todo delegate\n- load_skill: no skill is offered{needs}\n\
+                 - web_search: no search server is configured; set provider and base_url in [web_search]\n\
+                 - http_request: no host is allowed; set hosts in [http_request] of the config\n- schedule_followup: enable_followup is off"
             )
         );
     }
@@ -170,12 +173,12 @@ fn what_is_chosen() {
     }
     check(Choice { skills_offered: true, ..PLAIN }, &format!("load_skill {core}"));
     check(Choice { mode: ToolMode::ReadOnly, ..PLAIN }, "read_file search list_dir grep");
-    let everything = "read_file write_file edit_file exec python search list_dir grep datetime \
-                      delegate schedule_followup deploy mcp__a__y mcp__a__z mcp__b__x";
+    let everything = "read_file write_file edit_file exec python search list_dir grep web_fetch datetime \
+                      todo delegate schedule_followup deploy mcp__a__y mcp__a__z mcp__b__x";
     check(Choice { mode: ToolMode::All, enable_followup: true, ..PLAIN }, everything);
     let shown = check(
         Choice { mode: ToolMode::All, enable_exec: false, ..PLAIN },
-        "read_file write_file edit_file search list_dir grep datetime delegate deploy mcp__a__y mcp__a__z mcp__b__x",
+        "read_file write_file edit_file search list_dir grep web_fetch datetime todo delegate deploy mcp__a__y mcp__a__z mcp__b__x",
     );
     for line in
         ["- exec: enable_exec is off", "- python: enable_exec is off", "- schedule_followup: enable_followup is off"]

@@ -60,4 +60,8 @@ mod store_kit;
 mod store_newer;
 mod store_stuck;
 mod store_versions;
+mod todo;
 mod tools;
+mod web;
+mod web_kit;
+mod web_search;

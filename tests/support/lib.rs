@@ -17,3 +17,4 @@ pub mod sandboxes;
 pub mod skip;
 pub mod transcript;
 pub mod wait;
+pub mod web;

@@ -25,6 +25,6 @@ mod tests;
 
 pub use bay::{Bay, Boot, Browsed, Capabilities, Profile};
 pub use faults::Fault;
-pub use server::Server;
+pub use server::{Api, Server};
 pub use ships::{AtLimit, Ships};
 pub use wire::Reply;

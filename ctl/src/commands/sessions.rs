@@ -190,7 +190,8 @@ pub fn level(level: Level) -> String {
 
 fn particulars(it: &Session) -> Vec<(&'static str, String)> {
     let names = |list: &Option<Vec<String>>, none: &str| list.as_ref().map_or_else(|| none.into(), |all| all.join(","));
-    vec![
+    let todo = it.todo.iter().map(|one| ("todo", format!("{}: {}", one.state, one.text)));
+    let all = vec![
         ("session", it.id.to_string()),
         ("name", or_dash(it.name.as_ref())),
         ("state", it.state.to_string()),
@@ -207,7 +208,8 @@ fn particulars(it: &Session) -> Vec<(&'static str, String)> {
         ("created", it.created_at.to_string()),
         ("updated", it.updated_at.to_string()),
         ("tokens", format!("{} in, {} out", it.usage.input_tokens, it.usage.output_tokens)),
-    ]
+    ];
+    all.into_iter().chain(todo).collect()
 }
 
 impl From<One> for SessionParams {

@@ -71,7 +71,27 @@ words!(
     }
 );
 
+words!(
+    /// How far something on a session's list is.
+    TodoState {
+        /// Nothing was done yet.
+        Pending = "pending",
+        /// It is being done.
+        InProgress = "in_progress",
+        /// It is done.
+        Done = "done",
+    }
+);
+
 wire! {
+    /// Something to do, on a session's own list.
+    pub struct Todo {
+        /// What.
+        pub text: String,
+        /// How far it is.
+        pub state: TodoState,
+    }
+
     /// A session.
     pub struct Session {
         /// Its id.
@@ -114,6 +134,9 @@ wire! {
         pub updated_at: Timestamp,
         /// What its tasks have used.
         pub usage: Usage,
+        /// What its agent has on its list, in the result of `session.get`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub todo: Vec<Todo>,
     }
 
     /// Result of `session.list`.

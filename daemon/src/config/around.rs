@@ -7,6 +7,16 @@ use super::env::Env;
 use super::reader::Section;
 use super::{Secret, file};
 
+/// A secret that never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
 /// What values may refer to outside the file.
 pub struct Around<'a> {
     /// Where `_env` secrets and `~` are looked up.

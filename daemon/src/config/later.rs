@@ -1,11 +1,10 @@
 //! Tables whose readers are still to come: checked as strictly as the others, and not kept.
 
-use super::around::{Around, secret};
 use super::reader::Section;
 use super::sections::{checked_name, words};
 
-/// Notes everything that is wrong in `[tools.*]`, `[mcp.*]` and `[web_search]`.
-pub fn check(root: &Section<'_>, around: &Around<'_>) {
+/// Notes everything that is wrong in `[tools.*]` and `[mcp.*]`.
+pub fn check(root: &Section<'_>) {
     for (name, section) in root.tables("tools") {
         checked_name(name, &section);
         check_tool(&section);
@@ -13,10 +12,6 @@ pub fn check(root: &Section<'_>, around: &Around<'_>) {
     for (name, section) in root.tables("mcp") {
         checked_name(name, &section);
         check_mcp(&section);
-    }
-    if let Some(section) = root.table("web_search", &words("provider base_url api_key api_key_env api_key_file")) {
-        texts(&section, "provider base_url");
-        secret(&section, "api_key", around);
     }
 }
 

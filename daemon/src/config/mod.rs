@@ -14,6 +14,7 @@ mod reader;
 mod sections;
 #[cfg(test)]
 mod tests;
+pub mod web;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -26,10 +27,12 @@ use nano_protocol::session::{Level, ToolMode};
 pub use nano_protocol::task::Resume;
 
 use around::Around;
+pub use around::Secret;
 pub use booters::{BootersConfig, BoxliteConfig, NeoConfig, Network, ShipyardConfig};
 pub use env::Env;
 pub use places::{Flags, Places};
 use reader::Reader;
+pub use web::WebConfig;
 
 /// What is wrong with the configuration: one line for each problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +104,8 @@ pub struct Config {
     pub steering: SteeringConfig,
     /// `[booters.*]`.
     pub booters: BootersConfig,
+    /// `[web]`, `[web_search]`, `[http_request]`.
+    pub web: WebConfig,
     /// Files with secrets that the file names.
     pub secret_files: Vec<PathBuf>,
 }
@@ -131,16 +136,6 @@ pub enum Api {
     OpenAi,
     /// A recorded cassette.
     Replay,
-}
-
-/// A secret that never prints.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 /// `[models.NAME]`.
@@ -254,6 +249,7 @@ impl Default for Config {
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
+            web: WebConfig::default(),
             secret_files: Vec::new(),
         }
     }

@@ -7,8 +7,19 @@ use super::reader::{Section, nearest};
 use super::{Config, DaemonConfig, SkillsConfig, SteeringConfig, zone};
 
 /// The tables of the file.
-pub const TOP: [&str; 9] =
-    ["daemon", "models", "agents", "booters", "skills", "steering", "tools", "mcp", "web_search"];
+pub const TOP: [&str; 11] = [
+    "daemon",
+    "models",
+    "agents",
+    "booters",
+    "skills",
+    "steering",
+    "tools",
+    "mcp",
+    "web",
+    "web_search",
+    "http_request",
+];
 const DAEMON: &str = "log max_line drain workspaces time_zone keep_events socket_group roles";
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
@@ -32,7 +43,8 @@ pub fn read(root: &Section<'_>, around: &Around<'_>, config: &mut Config) {
     let tables = root.table("booters", &["shipyard", "shipyard_neo", "boxlite"]);
     config.booters = super::booters::read(tables.as_ref(), around);
     references(root, config);
-    super::later::check(root, around);
+    config.web = super::web::read(root, around);
+    super::later::check(root);
 }
 
 /// Splits a list of keys.

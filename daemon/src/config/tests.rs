@@ -89,10 +89,15 @@ env = {A = "b"}
 [mcp.web]
 url = "http://x"
 headers = {X = "y"}
+[web]
+allow = ["wiki.intern", "10.1.0.0/16", "127.0.0.1:8080"]
 [web_search]
-provider = "p"
+provider = "searxng"
 base_url = "http://x"
 api_key_env = "FAST_KEY"
+[http_request]
+hosts = ["api.example.com"]
+methods = ["GET", "POST"]
 "#;
 
 fn env() -> Env {
@@ -151,6 +156,18 @@ fn problems_name_file_line_and_key() {
         ("[booters.shipyad]", "1: unknown key \"shipyad\" in [booters]; did you mean \"shipyard\"?"),
         ("[tools.t]\nargv = [\"a\"]\nargs = []", "3: unknown key \"args\" in [tools.t]; did you mean \"argv\"?"),
         ("[mcp.m]\nurl = \"u\"\nheader = {}", "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?"),
+        ("[web_search]\nprovider = \"x\"", "2: provider is not valid: \"x\" is none of searxng, brave"),
+        ("[web_search]\nprovider = \"searxng\"", "1: [web_search] needs base_url, the address of the SearXNG instance"),
+        ("[web_search]\nprovider = \"brave\"", "1: [web_search] needs api_key, api_key_env or api_key_file"),
+        (
+            "[web]\nallow = [\"http://a\"]",
+            "2: allow holds \"http://a\", which is no host such as wiki.intern, 10.1.2.3:8080 or 10.1.0.0/16",
+        ),
+        ("[http_request]\nmethods = []", "1: [http_request] needs hosts"),
+        (
+            "[http_request]\nhosts = []\nmethods = [\"get\"]",
+            "3: methods holds \"get\"; there are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+        ),
         ("[web_search]\nprovder = \"u\"", "2: unknown key \"provder\" in [web_search]; did you mean \"provider\"?"),
         ("[skills]\npath = []", "2: unknown key \"path\" in [skills]; did you mean \"paths\"?"),
         ("[daemon]\ndrain = 20", "2: drain must be a duration such as \"90s\", \"10m\" or \"1h30m\""),

@@ -3,9 +3,12 @@
 //! Redirects are never followed (a key must not travel on), loopback addresses are never asked through a proxy, and
 //! TLS is rustls with ring. Waiting is bounded by the caller, connecting is bounded here.
 
+mod body;
 pub mod call;
+pub mod public;
 pub mod socket;
 pub mod wait;
+pub mod web;
 
 use std::error::Error;
 use std::sync::LazyLock;
@@ -120,7 +123,7 @@ fn rules() -> ClientBuilder {
 }
 
 /// Builds a client; a machine without CA certificates gets one that still speaks plain HTTP.
-fn build(rules: fn() -> ClientBuilder) -> Result<Client, HttpError> {
+fn build(rules: impl Fn() -> ClientBuilder) -> Result<Client, HttpError> {
     // It fails where a provider is installed already, which serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let plain_only = |_| rules().tls_certs_only([]).build();

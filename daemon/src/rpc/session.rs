@@ -39,7 +39,7 @@ impl Serve for SessionCreate {
 impl Serve for SessionGet {
     async fn serve(server: &Server, caller: &Caller, params: SessionParams) -> Result<Session, RpcError> {
         let id = server.registry.find(caller.uid, &params.session)?;
-        reading::session(server.deps(), &id)
+        reading::with_todo(server.deps(), &id)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
 use crate::store::record::call::{CallRecord, CallResult};
 use crate::store::record::{Draft, SessionRecord, SteeringRecord, TaskRecord};
-use crate::store::{Change, Commit, Key, Receipt, StoreError};
+use crate::store::{Change, Commit, Receipt, StoreError};
 use crate::tools::set::ToolSet;
 use crate::tools::{ToolFault, ToolOutcome};
 
@@ -79,8 +79,8 @@ pub(super) struct OpenCall {
     pub stop: Option<CancellationToken>,
     /// Whether it was made once more because the computer was gone.
     pub again: bool,
-    /// Records that go with its result.
-    pub settles: Vec<Key>,
+    /// What is changed with its result.
+    pub settles: Vec<Change>,
 }
 
 impl OpenCall {

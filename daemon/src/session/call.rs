@@ -88,8 +88,8 @@ impl Actor {
             Ok(ToolOutcome::Done(text)) => (text, true, false),
             Ok(ToolOutcome::Failed(text)) => (text, false, false),
             Ok(ToolOutcome::Stopped(text)) => (self.deps.stopped(text), false, true),
-            Ok(ToolOutcome::Settles(key, outcome)) => {
-                open.settles.push(key);
+            Ok(ToolOutcome::Settles(change, outcome)) => {
+                open.settles.push(change);
                 return Box::pin(self.call_ended(at, Ok(*outcome))).await;
             }
             Err(fault) => {

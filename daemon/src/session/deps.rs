@@ -37,6 +37,8 @@ pub struct Deps {
     pub clock: Clock,
     /// What is configured now.
     pub live: Live,
+    /// How far the web tools reach now.
+    pub web: crate::tools::web::Settings,
     /// Agent profiles.
     pub profiles: Profiles,
     /// Looks for models where none is configured.

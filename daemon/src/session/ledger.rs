@@ -156,7 +156,7 @@ impl Actor {
         }
         open.record.result = Some(result.clone());
         changes.push(Change::put(Key::call(&self.record.session.id, at), &open.record));
-        changes.extend(open.settles.drain(..).map(Change::Delete));
+        changes.append(&mut open.settles);
         let Some(task) = self.turn_task.clone() else { return };
         changes.push(self.task_event(EventType::ToolFinished, &task, data));
     }

@@ -109,6 +109,7 @@ pub(super) fn new_record(
         created_at: now,
         updated_at: now,
         usage: Usage::default(),
+        todo: Vec::new(),
     };
     if session.level == Level::Host {
         tracing::warn!(session = %session.id, "its level is host: its commands are not confined");

@@ -37,6 +37,12 @@ pub fn session(deps: &Deps, id: &SessionId) -> Result<Session, RpcError> {
     Ok(seen(deps, &record(deps, id)?).session)
 }
 
+/// Returns a session together with what is on its list.
+pub fn with_todo(deps: &Deps, id: &SessionId) -> Result<Session, RpcError> {
+    let todo = deps.store.get(&Key::todo(id)).map_err(|error| unavailable(&error))?.unwrap_or_default();
+    Ok(Session { todo, ..session(deps, id)? })
+}
+
 /// Returns a task that `uid` may see.
 pub fn task(registry: &Registry, uid: u32, id: &str) -> Result<Task, RpcError> {
     let id = TaskId(id.to_owned());

@@ -171,7 +171,12 @@ impl Registry {
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
         changes.extend(b"muowcdln".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.extend(super::processes::deleted(&self.deps, id));
-        changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id)), deletion::mark(id)]);
+        changes.extend([
+            Change::Delete(Key::session(id)),
+            Change::Delete(Key::tries(id)),
+            Change::Delete(Key::todo(id)),
+            deletion::mark(id),
+        ]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
         Ok(changes)

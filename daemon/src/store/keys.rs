@@ -73,6 +73,10 @@ impl Key {
     pub fn tries(session: &SessionId) -> Self {
         Self(join(b'i', &[session.0.as_bytes()]))
     }
+    /// What a session has on its list of things to do.
+    pub fn todo(session: &SessionId) -> Self {
+        Self(join(b'x', &[session.0.as_bytes()]))
+    }
     /// How far the steering file of a workspace has been taken.
     pub fn position(workspace: &str) -> Self {
         Self(join(b'p', &[workspace.as_bytes()]))

@@ -97,7 +97,7 @@ pub enum StoreError {
 }
 
 /// One change of a commit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Writes a record.
     Put(Key, Vec<u8>),

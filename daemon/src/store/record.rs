@@ -242,7 +242,7 @@ pub struct KeyRecord {
 }
 
 /// An event that has no number yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The session it happened in.
     pub session: Option<SessionId>,

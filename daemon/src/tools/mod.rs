@@ -22,9 +22,11 @@ pub mod schedule_followup;
 pub mod schema;
 pub mod search;
 pub mod set;
+pub mod todo;
 pub mod typed;
 pub mod upload_file;
 pub mod walk;
+pub mod web;
 pub mod write_file;
 
 use std::borrow::Cow;
@@ -41,7 +43,7 @@ use class::Class;
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::skills::offer::Offer;
-use crate::store::Key;
+use crate::store::Change;
 
 /// What is fixed about a tool.
 #[derive(Debug, Clone)]
@@ -117,7 +119,7 @@ pub struct ToolContext {
 }
 
 /// What the model reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ToolOutcome {
     /// It was done.
     Done(String),
@@ -125,8 +127,8 @@ pub enum ToolOutcome {
     Failed(String),
     /// It was stopped by the cancel token or its time limit; what there was so far.
     Stopped(String),
-    /// One of the others, and a record that goes in the commit that has it.
-    Settles(Key, Box<ToolOutcome>),
+    /// One of the others, and a change that is made in the commit that has it.
+    Settles(Change, Box<ToolOutcome>),
 }
 
 /// What ends the task.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Tool, datetime, delegate, download_file, edit_file, exec, grep, list_dir, load_skill, process, python, read_file,
-    schedule_followup, search, upload_file, write_file,
+    schedule_followup, search, todo, upload_file, web, write_file,
 };
 
 /// Returns those that need no computer; [`super::set::ToolSet`] picks and orders.
@@ -14,7 +14,13 @@ pub fn core() -> Vec<Arc<dyn Tool>> {
         Arc::new(datetime::tool()),
         Arc::new(delegate::tool()),
         Arc::new(schedule_followup::tool()),
+        Arc::new(todo::tool()),
     ]
+}
+
+/// Returns those that talk to the web, as far as `settings` let them.
+pub fn web(settings: &web::Settings) -> Vec<Arc<dyn Tool>> {
+    web::tools(settings)
 }
 
 /// Returns those for a computer that shares the host's files.
@@ -48,10 +54,10 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::{Tool, core, local, remote};
+    use super::{Tool, core, local, remote, web};
 
     fn all() -> Vec<Arc<dyn Tool>> {
-        [core(), local()].concat()
+        [core(), web(&web::Settings::default()), local()].concat()
     }
 
     #[test]
@@ -80,6 +86,10 @@ mod tests {
             "datetime: zone",
             "delegate: content, agent, tools, wait",
             "schedule_followup: content, trigger",
+            "todo: items",
+            "web_search: query",
+            "web_fetch: url",
+            "http_request: method, url, headers, body",
             "read_file: path, offset, limit",
             "write_file: path, content",
             "edit_file: path, old_text, new_text, replace_all",

@@ -18,6 +18,12 @@ pub trait Api: Send + Sync + 'static {
     fn answer(&self, request: &Request) -> Reply;
 }
 
+impl<F: Fn(&Request) -> Reply + Send + Sync + 'static> Api for F {
+    fn answer(&self, request: &Request) -> Reply {
+        self(request)
+    }
+}
+
 /// A server on a free port of loopback.
 pub struct Server {
     address: SocketAddr,
@@ -51,6 +57,11 @@ impl Server {
             move || accept(&listener, &shared)
         });
         Self { address, clock, shared, accepting: Some(accepting) }
+    }
+
+    /// Starts a server of another kind, which answers by a function.
+    pub fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(Arc::new(answer), Arc::default())
     }
 
     /// Returns what goes into `endpoint`.

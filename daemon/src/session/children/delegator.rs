@@ -110,7 +110,8 @@ impl Registry {
             None if context.cancel.is_cancelled() => ToolOutcome::Stopped(bounded(end.told).await),
             None => ToolOutcome::Failed(bounded(end.told).await),
         };
-        ToolOutcome::Settles(Key::child(&context.session, &child.session), Box::new(outcome))
+        let heard = Change::Delete(Key::child(&context.session, &child.session));
+        ToolOutcome::Settles(heard, Box::new(outcome))
     }
 }
 

@@ -171,6 +171,6 @@ impl Registry {
         }
         let keys = ended.iter().map(|id| Key::untold(session, id));
         let untold = keys.filter(|key| matches!(self.deps().store.get::<u8>(key), Ok(Some(_))));
-        untold.fold(outcome, |outcome, key| ToolOutcome::Settles(key, Box::new(outcome)))
+        untold.fold(outcome, |outcome, key| ToolOutcome::Settles(Change::Delete(key), Box::new(outcome)))
     }
 }
