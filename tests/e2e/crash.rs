@@ -35,6 +35,8 @@ scenes! {
     reads: super::scenes::READS;
     writes: super::scenes::WRITES;
     commands: super::scenes::COMMANDS;
+    approved: super::scenes::APPROVED;
+    denied: super::scenes::DENIED;
     notes: super::scenes::NOTES;
     interrupt: super::scenes::INTERRUPT;
     cancel: super::scenes::CANCEL;

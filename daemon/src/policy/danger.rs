@@ -37,11 +37,7 @@ fn removes(path: &str) -> String {
 /// Returns what is no option.
 fn operands(arguments: &[Word]) -> impl Iterator<Item = &Word> {
     let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
-    arguments
-        .iter()
-        .enumerate()
-        .filter(move |(at, word)| *at > end || !is_option(word))
-        .map(|(_, word)| word)
+    arguments.iter().enumerate().filter(move |(at, word)| *at > end || !is_option(word)).map(|(_, word)| word)
 }
 
 /// Tells whether a word is an option and nothing else: what is expanded in it may be more words.

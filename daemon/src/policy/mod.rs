@@ -165,9 +165,8 @@ impl Policy {
 
     /// Says what becomes of calls of a tool that no pattern means.
     fn usual(&self, tool: &str) -> Verdict {
-        let mut about = self.rules.iter().filter(|rule| rule.is_about(tool) && !rule.has_pattern());
-        let last = about.clone().last();
-        let rule = about.find(|rule| rule.level == Level::Deny).or(last);
+        let about = || self.rules.iter().rev().filter(|rule| rule.is_about(tool) && !rule.has_pattern());
+        let rule = about().find(|rule| rule.level == Level::Deny).or(about().next());
         match rule {
             Some(rule) => Verdict::by(rule.level, &rule.text),
             None if self.has_list(tool) => Verdict { level: Level::Ask, why: format!("no rule of {tool} covers it") },

@@ -196,27 +196,29 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 /// Tells whether words are those of the pattern, whatever the shell makes of them: what it expands stands in a `*` alone.
 fn surely(pattern: &[String], words: &[Word]) -> bool {
-    match (pattern.split_first(), words.split_first()) {
-        (None, None) => true,
-        (None, Some(_)) => false,
-        (Some((one, rest)), _) if one == "*" && surely(rest, words) => true,
-        (Some((one, _)), Some((word, behind))) if one == "*" => word.known != Known::Expands && surely(pattern, behind),
-        (Some((one, rest)), Some((word, behind))) => {
-            word.plain().is_some_and(|text| fits(one, text)) && surely(rest, behind)
-        }
-        (Some(_), None) => false,
+    let Some((one, rest)) = pattern.split_first() else { return words.is_empty() };
+    if one == "*" {
+        let known = words.iter().take_while(|word| word.known != Known::Expands).count();
+        return ends(words, known).any(|left| surely(rest, left));
     }
+    let Some((word, behind)) = words.split_first() else { return false };
+    word.plain().is_some_and(|text| fits(one, text)) && surely(rest, behind)
 }
 
 /// Tells whether words may come to be those of the pattern.
 fn perhaps(pattern: &[String], words: &[Word]) -> bool {
-    match (pattern.split_first(), words.split_first()) {
-        (None, None) => true,
-        (None, Some(_)) => false,
-        (Some(_), Some((word, _))) if word.known != Known::Plain => true,
-        (Some((one, rest)), _) if one == "*" && perhaps(rest, words) => true,
-        (Some((one, _)), Some((_, behind))) if one == "*" => perhaps(pattern, behind),
-        (Some((one, rest)), Some((word, behind))) => fits(one, &word.text) && perhaps(rest, behind),
-        (Some(_), None) => false,
+    let Some((one, rest)) = pattern.split_first() else { return words.is_empty() };
+    if words.first().is_some_and(|word| word.known != Known::Plain) {
+        return true;
     }
+    if one == "*" {
+        let known = words.iter().take_while(|word| word.known == Known::Plain).count();
+        return ends(words, known).any(|left| perhaps(rest, left));
+    }
+    words.split_first().is_some_and(|(word, behind)| fits(one, &word.text) && perhaps(rest, behind))
+}
+
+/// Returns what is left of words behind so many of them, for each number up to `most`, from the end on.
+fn ends(words: &[Word], most: usize) -> impl Iterator<Item = &[Word]> {
+    (0..=most).rev().filter_map(|count| words.get(count..))
 }

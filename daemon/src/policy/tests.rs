@@ -433,3 +433,11 @@ fn deep_nesting_ends() {
         assert_eq!(exec(&["exec git push *: deny"], &line), Level::Ask, "{piece}");
     }
 }
+
+#[test]
+fn long_lines_are_read() {
+    let words = "a ".repeat(300_000);
+    all(&["exec: ask", "exec a *: allow"], Level::Allow, &[&words]);
+    all(&["exec: ask", "exec a * b: allow", "exec * c *: deny"], Level::Ask, &[&words]);
+    all(&["exec b: ask"], Level::Allow, &["a;".repeat(100_000).as_str(), "env ".repeat(100_000).as_str()]);
+}

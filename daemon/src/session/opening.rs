@@ -123,6 +123,7 @@ pub(super) fn new_record(
         depth: 0,
         no_exec: false,
         restricted: false,
+        policies: Vec::new(),
     })
 }
 

@@ -149,7 +149,7 @@ impl Registry {
         let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
-        changes.extend(b"muowcd".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
+        changes.extend(b"muowcdq".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.extend([Change::Delete(Key::session(id)), Change::Delete(Key::tries(id))]);
         let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
         changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
@@ -162,7 +162,7 @@ impl Registry {
 
     /// Hands a command to the session's actor, starting it where it sleeps.
     pub async fn send(&self, id: &SessionId, mut command: Command) -> Result<(), RpcError> {
-        if matches!(command, Command::Submit(..) | Command::Steer(..) | Command::Resume(..)) {
+        if matches!(command, Command::Submit(..) | Command::Steer(..) | Command::Resume(..) | Command::Answer(..)) {
             // Its actor may be waiting for room itself, and could not say so.
             self.deps.store.has_room().map_err(|error| unavailable(&error))?;
         }

@@ -1,5 +1,6 @@
 //! The scenes of the sweep, and what they share.
 
+mod approvals;
 mod deleted;
 mod later;
 mod life;
@@ -10,6 +11,7 @@ use nano_protocol::task::TaskState;
 use nano_tests::model_server::{Call, Turn};
 use serde_json::{Value, json};
 
+pub use approvals::{APPROVED, DENIED};
 pub use deleted::DELETED;
 pub use later::LATER;
 pub use life::{CLOSED, DELEGATE, FOLLOWUP, PLAIN, QUEUED, ROLLED, SHUTDOWN};

@@ -10,7 +10,7 @@ fn shown(line: &str) -> String {
             Item::Leave => text.push(')'),
             Item::Run(simple) => {
                 let words: Vec<_> = simple.words.iter().map(|word| word.text.replace('\0', "?")).collect();
-                text.push_str(&format!("[{}]{}", words.join("|"), if simple.alters { "!" } else { "" }));
+                text.extend(["[", &words.join("|"), "]", if simple.alters { "!" } else { "" }]);
             }
         }
     }

@@ -67,8 +67,12 @@ pub fn no_such_tool(all: &[Arc<dyn Tool>], name: &str) -> String {
 /// Returns how many bytes the members have that may be long.
 pub(super) fn sizes(agent: &AgentConfig) -> [(&'static str, usize); 4] {
     let names = |list: &Option<Vec<String>>| list.iter().flatten().map(String::len).sum();
-    [("system_prompt", agent.system_prompt.len()), ("tools", names(&agent.tools)), ("skills", names(&agent.skills)),
-        ("approve", agent.approve.iter().map(String::len).sum())]
+    [
+        ("system_prompt", agent.system_prompt.len()),
+        ("tools", names(&agent.tools)),
+        ("skills", names(&agent.skills)),
+        ("approve", agent.approve.iter().map(String::len).sum()),
+    ]
 }
 
 /// Fills what was not said with the defaults.

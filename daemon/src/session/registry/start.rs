@@ -191,6 +191,7 @@ impl Registry {
             | Command::Resume(..)
             | Command::Withdraw(..)
             | Command::Boot(_)
+            | Command::Answer(..)
             | Command::Close(_) => false,
         };
         if !own || !tries::of(&self.deps, id).is_ok_and(|tries| tries.parked) {
