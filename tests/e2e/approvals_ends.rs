@@ -76,16 +76,17 @@ fn a_call_waits_on_over_restarts() {
 #[test]
 fn time_goes_on_while_the_daemon_is_down() {
     let server = commands(&["touch f"]);
-    let mut daemon = daemon(&server, SOON);
+    let mut daemon = daemon(&server, "approve = [\"exec: ask\"]\napprove_timeout = \"2s\"");
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
     let task = client.submit(&session, "p");
-    server.wait_requests(1);
+    let approval = asked(&mut client);
     daemon.kill9();
     daemon.restart();
     let mut client = daemon.client();
     assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
-    assert_eq!(all(&mut client).iter().filter(|one| one.state == ApprovalState::Expired).count(), 1);
+    let ended: Vec<_> = all(&mut client).into_iter().map(|one| (one.id, one.state)).collect();
+    assert_eq!(ended, [(approval.id, ApprovalState::Expired)]);
     assert!(!daemon.workspace().join("f").exists());
 }
 
