@@ -8,7 +8,8 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    agents, demo, events, followup, rpc, run, sessions, shutdown, skills, steer, submit, tasks, tools, wait,
+    agents, approvals, demo, events, explain, followup, rpc, run, sessions, shutdown, skills, steer, submit, tasks,
+    tools, wait,
 };
 use crate::failure::Failure;
 
@@ -118,6 +119,17 @@ A session that does nothing takes it as a task.")]
     Models,
     /// List kinds of computers
     Booters,
+    /// List calls that wait for a person
+    Approvals(approvals::List),
+    /// Let a call that waits run
+    #[command(after_help = "Examples:
+  nanoctl approvals
+  nanoctl approve apr_01KEFAV8Z3 --always   # and the same call for the rest of its session")]
+    Approve(approvals::Allow),
+    /// Deny a call that waits; its task goes on without it
+    Deny(approvals::Deny),
+    /// Say why the calls of a task ran or did not
+    Explain(explain::Args),
     /// Show how the daemon is
     Status,
     /// Have the daemon read its config anew

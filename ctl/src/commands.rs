@@ -1,9 +1,11 @@
 //! The verbs: one file each, or one for a few that share their arguments.
 
 pub mod agents;
+pub mod approvals;
 pub mod catalog;
 pub mod demo;
 pub mod events;
+pub mod explain;
 pub mod followup;
 pub mod reload;
 pub mod rpc;
@@ -50,6 +52,10 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
         Verb::Agents(verb) => agents::run(context, verb),
         Verb::Models => catalog::models(context),
         Verb::Booters => catalog::booters(context),
+        Verb::Approvals(args) => approvals::list(context, args),
+        Verb::Approve(args) => approvals::approve(context, args),
+        Verb::Deny(args) => approvals::deny(context, args),
+        Verb::Explain(args) => explain::run(context, args),
         Verb::Status => status::run(context),
         Verb::Reload => reload::run(context),
         Verb::Shutdown(args) => shutdown::run(context, &args),

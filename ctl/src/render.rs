@@ -6,11 +6,13 @@
 use std::io;
 use std::time::Instant;
 
+use nano_protocol::approval::Approval;
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::message::{Message, Role};
 use nano_protocol::task::{Task, TaskState};
 use serde_json::Value;
 
+use crate::commands::approvals::question;
 use crate::output::{Output, Style, columns};
 use crate::summary::{brief, failing, label, member, text};
 use crate::visible::{cut, one_line};
@@ -205,6 +207,14 @@ impl<'a> Live<'a> {
             | EventType::SteeringCarried
             | EventType::ContextCompacted
             | EventType::Warning => self.note(&format!("{}: {}", event.kind, brief(data))),
+            EventType::ApprovalRequested => {
+                let asked = member::<Approval>(data, "approval").map(|approval| question(&approval));
+                asked.map_or(Ok(()), |asked| self.note(&asked))
+            }
+            EventType::ApprovalAnswered => {
+                let ended = member::<Approval>(data, "approval");
+                ended.map_or(Ok(()), |it| self.note(&format!("{} {}: {}", it.id, it.state, it.what)))
+            }
             EventType::TaskInterrupted | EventType::Gap => self.note(event.kind.as_str()),
             _ => Ok(()),
         }

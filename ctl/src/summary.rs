@@ -1,6 +1,7 @@
 //! Says on one short line what a call, an event or a result is about.
 
 use nano_protocol::Object;
+use nano_protocol::approval::Approval;
 use nano_protocol::event::{Event, EventType};
 use nano_protocol::message::{Message, NotRun, Role};
 use nano_protocol::task::{Task, TaskState};
@@ -49,6 +50,10 @@ pub fn summary(event: &Event) -> String {
         EventType::MessageAdded => member(data, "message").map(|message| said(&message)),
         EventType::ToolStarted => Some(label(text(data, "name"), data.get("arguments").and_then(Value::as_object))),
         EventType::ToolFinished => Some(marked(data.get("ok") == Some(&Value::Bool(true)), text(data, "name"))),
+        EventType::ApprovalRequested | EventType::ApprovalAnswered => member(data, "approval").map(|it: Approval| {
+            let Approval { id, state, what, .. } = it;
+            format!("{id} {state}: {what}")
+        }),
         EventType::SkillChanged => Some(skills(data)),
         EventType::ModelRetry => {
             let delay = data.get("delay_ms").and_then(Value::as_u64).unwrap_or(0);

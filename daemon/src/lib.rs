@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! clock  config  telemetry
+//! policy              what of a model's calls a person is asked about; pure
 //! shutdown            going down, one deadline
 //! store               what must not be forgotten: journal and checkpoints, and sled as the memory that answers
 //! http                one client
@@ -31,6 +32,7 @@ pub mod config;
 pub mod crash;
 pub mod http;
 pub mod model;
+pub mod policy;
 mod reload;
 pub mod rpc;
 pub mod sandbox;

@@ -125,6 +125,8 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
         skills: Arc::new(library),
         booters: vec![Arc::new(Panicky { inner, armed: AtomicBool::new(false) })],
         computers: Wake::default(),
+        processes: nanod::session::processes::Processes::default(),
+        web: nanod::tools::web::Settings::new(nanod::config::Config::default().web),
         shutdown: Shutdown::default(),
         state: folder.to_owned(),
         workspaces: Workspaces::default(),

@@ -14,7 +14,9 @@ use source::Source;
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("crash", &[]),
-    ("config", &[]),
+    // A rule is checked where it is read.
+    ("config", &["policy"]),
+    ("policy", &[]),
     ("telemetry", &[]),
     ("shutdown", &["clock"]),
     ("store", &["clock", "config", "crash", "shutdown"]),
@@ -27,7 +29,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tools", &["http", "sandbox", "skills", "store", "clock", "config", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
-    ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"]),
+    (
+        "session",
+        &["booters", "model", "tools", "sandbox", "skills", "store", "policy", "clock", "config", "crash", "shutdown"],
+    ),
     // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
     (
         "schedule",
@@ -58,6 +63,7 @@ const PURE: &[&str] = &[
     "skills::catalogue",
     "tools::set",
     "config::quantity",
+    "policy",
 ];
 
 /// What pure modules may not name.

@@ -37,6 +37,8 @@ scenes! {
     commands: super::scenes::COMMANDS;
     background: super::scenes::BACKGROUND;
     polled: super::scenes::POLLED;
+    approved: super::scenes::APPROVED;
+    denied: super::scenes::DENIED;
     notes: super::scenes::NOTES;
     interrupt: super::scenes::INTERRUPT;
     cancel: super::scenes::CANCEL;

@@ -3,6 +3,8 @@
 
 mod again;
 mod agents;
+mod approvals;
+mod approvals_ends;
 mod autostart;
 mod background;
 mod background_kit;

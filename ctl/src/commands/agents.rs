@@ -111,6 +111,8 @@ fn particulars(it: &AgentInfo) -> Vec<(&'static str, String)> {
         ("follow-ups", on(it.enable_followup)),
         ("workspace only", on(it.restrict_to_workspace)),
         ("resume", it.resume.to_string()),
+        ("approve", if it.approve.is_empty() { "-".into() } else { it.approve.join(" | ") }),
+        ("approve timeout", or_dash(it.approve_timeout_ms.map(time))),
         ("budget", or_dash(it.budget)),
         ("prompt", it.system_prompt.clone()),
     ]

@@ -122,10 +122,11 @@ fn follow(
     })
 }
 
-fn replay(
+/// Hands the events up to now to `show`.
+pub fn replay(
     client: &mut Client,
     params: &SubscribeParams,
-    show: impl Fn(&Raw, Option<&Event>) -> Result<(), Failure>,
+    mut show: impl FnMut(&Raw, Option<&Event>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let head = client.call::<EventsSubscribe>(params)?.head_seq;
     let mut seen = params.since_seq.unwrap_or(0);

@@ -18,6 +18,7 @@ use nano_protocol::method::{
 use nano_protocol::time::Timestamp;
 
 use crate::client::decode;
+use crate::commands::approvals::warn_of_questions;
 use crate::commands::page;
 use crate::context::{Context, Start};
 use crate::duration::{self, millis};
@@ -198,6 +199,7 @@ pub fn run(context: &Context, verb: Verb) -> Result<(), Failure> {
 }
 
 fn add(context: &Context, args: Add) -> Result<(), Failure> {
+    let session = SessionRef(args.session.clone());
     let params = ScheduleParams {
         session: SessionRef(args.session),
         trigger: args.when.trigger()?,
@@ -218,7 +220,10 @@ fn add(context: &Context, args: Add) -> Result<(), Failure> {
             output.note(&line);
         }
         Ok(())
-    })
+    })?;
+    // It is scheduled, whatever can be said about its session.
+    drop(warn_of_questions(context, session));
+    Ok(())
 }
 
 fn trigger(context: &Context, args: Fire) -> Result<(), Failure> {

@@ -203,6 +203,7 @@ fn particulars(it: &Session) -> Vec<(&'static str, String)> {
         ("level", level(it.level)),
         ("tools", names(&it.tools, it.tool_mode.as_str())),
         ("skills", names(&it.skills, "all")),
+        ("always", if it.always.is_empty() { "-".into() } else { it.always.join(" | ") }),
         ("parent", or_dash(it.parent.as_ref())),
         ("owner", it.owner.to_string()),
         ("created", it.created_at.to_string()),

@@ -122,6 +122,8 @@ fn show_tells_all_and_list_has_pages() {
     follow-ups        off
     workspace only    on
     resume            auto
+    approve           -
+    approve timeout   -
     budget            0.5
     prompt            Be\nkind.
     ");

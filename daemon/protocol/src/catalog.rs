@@ -96,6 +96,12 @@ wire! {
         pub restrict_to_workspace: bool,
         /// What becomes of a task at a restart.
         pub resume: Resume,
+        /// Rules on what of its calls is allowed, asked about or denied.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub approve: Vec<String>,
+        /// How long a call waits for a person's answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub approve_timeout_ms: Option<u64>,
         /// Money per task; null: no bound.
         pub budget: Option<f64>,
         /// `config`: of the file, read-only; `stored`: made over RPC; `builtin`: what nobody has said otherwise.
@@ -175,6 +181,10 @@ params! {
         pub restrict_to_workspace: Option<bool>,
         /// What becomes of a task at a restart.
         pub resume: Option<Resume>,
+        /// Rules on what of its calls is allowed, asked about or denied.
+        pub approve: Option<Vec<String>>,
+        /// How long a call waits for a person's answer.
+        pub approve_timeout_ms: Option<u64>,
         /// Money per task.
         pub budget: Option<f64>,
     }
@@ -216,6 +226,10 @@ params! {
         pub restrict_to_workspace: Option<bool>,
         /// What becomes of a task at a restart.
         pub resume: Option<Resume>,
+        /// Rules on what of its calls is allowed, asked about or denied.
+        pub approve: Option<Vec<String>>,
+        /// How long a call waits for a person's answer.
+        pub approve_timeout_ms: Option<u64>,
         /// Money per task.
         pub budget: Option<f64>,
         /// Members that get their default again, such as `tools`.

@@ -89,6 +89,7 @@ macro_rules! words {
     };
 }
 
+pub mod approval;
 pub mod catalog;
 pub mod daemon;
 pub mod error;

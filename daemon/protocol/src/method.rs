@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{catalog, daemon, event, followup, process, session, skill, task};
+use crate::{approval, catalog, daemon, event, followup, process, session, skill, task};
 
 /// One method of the daemon.
 pub trait Method {
@@ -67,6 +67,8 @@ macro_rules! methods {
             SkillUpdate, "skill.update", skill::SkillUpdateParams, skill::Skill;
             SkillDelete, "skill.delete", skill::SkillDeleteParams, skill::SkillInfo;
             SkillValidate, "skill.validate", skill::SkillValidateParams, skill::Validated;
+            ApprovalList, "approval.list", approval::ApprovalListParams, approval::Approvals;
+            ApprovalAnswer, "approval.answer", approval::ApprovalAnswerParams, approval::Approval;
             ToolList, "tool.list", catalog::PageParams, catalog::Tools;
             ToolGet, "tool.get", catalog::NameParams, $crate::tool::Tool;
             BooterList, "booter.list", catalog::PageParams, catalog::Booters;

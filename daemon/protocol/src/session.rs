@@ -123,6 +123,9 @@ wire! {
         pub skills: Option<Vec<String>>,
         /// What it is doing.
         pub state: SessionState,
+        /// Calls that a person has allowed for the rest of it, as rules.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub always: Vec<String>,
         /// The session that opened it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub parent: Option<SessionId>,

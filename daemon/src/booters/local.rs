@@ -119,6 +119,14 @@ impl Booter for LocalBooter {
         }
     }
 
+    fn environment(&self) -> Vec<String> {
+        // The mark is another one for each daemon and says nothing to a program.
+        let told = self.env.iter().filter(|(name, _)| name != MARK);
+        let mut all: Vec<_> = told.map(|(name, value)| format!("{name}={value}")).collect();
+        all.sort();
+        all
+    }
+
     fn note(&self) -> Option<String> {
         Some(self.force().told())
     }

@@ -81,6 +81,10 @@ pub trait Booter: Send + Sync {
     fn note(&self) -> Option<String> {
         None
     }
+    /// Returns the environment of the programs that it runs on this machine, `NAME=VALUE` each.
+    fn environment(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Tells whether its computers are somewhere else: they are made, given back, and have files of their own.
     fn is_remote(&self) -> bool {
         false

@@ -1,12 +1,18 @@
 //! `[agents.NAME]`, and the rules that every profile obeys, wherever it comes from.
 
+use std::time::Duration;
+
 use super::AgentConfig;
 use super::reader::{Section, nearest};
 use super::sections::{set, words};
+use crate::policy::rules::Rule;
+
+/// How long a call may wait for a person at most.
+const LONGEST_WAIT: Duration = Duration::from_hours(168);
 
 const KEYS: &str = "model system_prompt booter level tool_mode tools skills max_turns timeout exec_timeout \
                     exec_timeout_max enable_exec enable_steering enable_followup restrict_to_workspace resume approve \
-                    budget";
+                    approve_timeout budget";
 /// Every kind of booter that an agent may name; `sandbox` is another word for `shipyard_neo`.
 pub const BOOTERS: [&str; 6] = ["local", "none", "shipyard", "shipyard_neo", "boxlite", "sandbox"];
 
@@ -36,9 +42,11 @@ pub fn agent(section: &Section<'_>) -> AgentConfig {
     set(&mut agent.restrict_to_workspace, section.flag("restrict_to_workspace"));
     set(&mut agent.resume, section.word("resume"));
     set(&mut agent.approve, section.list("approve"));
-    if !agent.approve.is_empty() {
-        // Taking it without asking anybody would be worse than refusing it.
-        section.wrong_key("approve", "must be empty: this version cannot ask a person yet");
+    set(&mut agent.approve_timeout, section.duration("approve_timeout"));
+    for (at, rule) in agent.approve.iter().enumerate() {
+        if let Err(why) = Rule::parse(rule) {
+            section.wrong_item("approve", at, &why);
+        }
     }
     for (key, what) in problems(&agent) {
         section.wrong_key(key, &what);
@@ -56,6 +64,8 @@ pub fn problems(agent: &AgentConfig) -> Vec<(&'static str, String)> {
     check(agent.exec_timeout.is_zero(), "exec_timeout", more());
     let above = agent.exec_timeout > agent.exec_timeout_max;
     check(above, "exec_timeout", "is above exec_timeout_max; raise that too".into());
+    let wait = agent.approve_timeout;
+    check(wait.is_zero() || wait > LONGEST_WAIT, "approve_timeout", "must be more than 0 and at most 168h".into());
     check(agent.budget.is_some_and(|sum| !sum.is_finite() || sum <= 0.0), "budget", more());
     if let Some(name) = agent.tools.iter().flatten().find(|name| !is_tool_name(name)) {
         let name = name.escape_debug();

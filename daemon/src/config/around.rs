@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use super::env::Env;
+use super::file;
 use super::reader::Section;
-use super::{Secret, file};
 
 /// A secret that never prints.
 #[derive(Clone, PartialEq, Eq)]

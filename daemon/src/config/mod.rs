@@ -209,8 +209,10 @@ pub struct AgentConfig {
     pub restrict_to_workspace: bool,
     /// What becomes of a task at a restart.
     pub resume: Resume,
-    /// Calls that a person must allow.
+    /// Rules on what of its calls is allowed, asked about or denied.
     pub approve: Vec<String>,
+    /// How long a call waits for a person's answer.
+    pub approve_timeout: Duration,
     /// Money per task.
     pub budget: Option<f64>,
 }
@@ -290,6 +292,7 @@ impl Default for AgentConfig {
             restrict_to_workspace: true,
             resume: Resume::Auto,
             approve: Vec::new(),
+            approve_timeout: Duration::from_mins(10),
             budget: None,
         }
     }

@@ -110,6 +110,13 @@ impl<'a> Section<'a> {
         self.reader.problem(at, &format!("{key} {what}"));
     }
 
+    /// Notes a problem of one item of a list.
+    pub fn wrong_item(&self, key: &str, at: usize, what: &str) {
+        let item = self.table.get(key).and_then(|value| value.get_ref().as_array()?.get(at));
+        let at = item.map_or(self.at, |item| item.span().start);
+        self.reader.problem(at, &format!("{key}: {what}"));
+    }
+
     /// Returns whether `key` is there.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)

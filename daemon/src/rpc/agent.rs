@@ -40,6 +40,8 @@ fn agent_info(name: String, Profile { agent, source, hides }: Profile) -> AgentI
         enable_followup: agent.enable_followup,
         restrict_to_workspace: agent.restrict_to_workspace,
         resume: agent.resume,
+        approve: agent.approve,
+        approve_timeout_ms: Some(millis(agent.approve_timeout)),
         budget: agent.budget,
         source: source.into(),
         note: hides.then(|| "hides a stored profile of the same name".into()),

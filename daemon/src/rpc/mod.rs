@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 on the local socket: who may connect, what a line is, which method serves it, who hears of events.
 
 mod agent;
+mod approval;
 mod catalog;
 mod connection;
 mod daemon;

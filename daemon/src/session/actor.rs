@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
+use nano_protocol::approval::Approval;
 use nano_protocol::error::RpcError;
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{ProcessId, TaskId};
 use nano_protocol::message::{Message, ToolCall};
 use nano_protocol::session::{Session, SessionState, Steered};
-use nano_protocol::task::{Task, TaskError, TaskState};
+use nano_protocol::task::{Task, TaskError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{SteerRequest, Submission};
+use super::approving::{Answer, Gate};
 use super::boot::Boot;
 use super::computer::Attached;
 use super::deps::Deps;
@@ -23,7 +25,8 @@ use super::running::Running;
 use super::steering_watch::SteeringWatch;
 use super::task::{Effect, Input, Machine, Stop};
 use super::waiting::Inbox;
-use crate::model::{Answer, ProviderError};
+use crate::model::{Answer as Reached, ProviderError};
+use crate::policy::Verdict;
 use crate::sandbox::SandboxError;
 use crate::skills::offer::Offer;
 use crate::store::record::call::{CallRecord, CallResult};
@@ -53,6 +56,8 @@ pub enum Command {
     Lend(Option<String>, Reply<Attached>),
     /// Take nothing more; answered when all has ended.
     Close(Reply<Session>),
+    /// Take a person's word on a call that waits for it.
+    Answer(Answer, Reply<Approval>),
     /// Hear of children and background processes that have ended.
     Children,
     /// Take back what waits to be told of ends that a call shows.
@@ -63,7 +68,7 @@ pub enum Command {
 
 /// What the actor's own helpers tell it; a generation that is over is ignored.
 pub(super) enum News {
-    Answered(u64, Result<Answer, ProviderError>),
+    Answered(u64, Result<Reached, ProviderError>),
     ModelStopped(u64),
     CallEnded(u64, usize, Result<ToolOutcome, ToolFault>),
     Booted(Result<Attached, SandboxError>),
@@ -81,18 +86,31 @@ pub(super) struct OpenCall {
     pub again: bool,
     /// What is changed with its result.
     pub settles: Vec<Change>,
+    /// Whether it may start.
+    pub gate: Gate,
+    /// What the rules say of it.
+    pub verdict: Option<Verdict>,
 }
 
 impl OpenCall {
     pub fn new(call: ToolCall) -> Self {
         let record = CallRecord { id: call.id.clone(), ..CallRecord::default() };
-        Self { call, record, result: None, stop: None, again: false, settles: Vec::new() }
+        Self {
+            call,
+            record,
+            result: None,
+            stop: None,
+            again: false,
+            settles: Vec::new(),
+            gate: Gate::Open,
+            verdict: None,
+        }
     }
 }
 
 /// A reply on its way into the transcript.
 pub(super) struct KeptReply {
-    pub answer: Answer,
+    pub answer: Reached,
     pub partial: bool,
 }
 
@@ -148,7 +166,7 @@ impl Actor {
         let (stopping, cutting) = (self.deps.shutdown.stopping().clone(), self.deps.shutdown.cutting().clone());
         let (mut suspended, mut cut) = (false, false);
         loop {
-            let deadline = self.deadline;
+            let (look, deadline) = (self.attend_gates().await?, self.deadline);
             // The daemon's end first, then what already happened, then what people ask for.
             tokio::select! {
                 biased;
@@ -161,8 +179,9 @@ impl Actor {
                     self.feed(Input::Stop(Stop::Timeout)).await?;
                 }
                 Some(command) = self.inbox.recv() => self.obey(command).await?,
+                () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {}
             }
-            if suspended && !self.machine.is_busy() {
+            if suspended && !self.is_busy() {
                 return Ok(());
             }
             let idle = self.machine.is_idle() || self.machine.is_held();
@@ -204,31 +223,5 @@ impl Actor {
     pub fn draft(&self, kind: EventType, data: Data) -> Change {
         let task = self.turn_task.as_ref().or(self.machine.current()).cloned();
         Change::Event(Draft { session: Some(self.record.session.id.clone()), task, kind, data })
-    }
-
-    /// Records the session's state where it has changed.
-    fn note_state(&mut self, changes: &mut Vec<Change>) {
-        let state = match () {
-            () if self.record.session.state == SessionState::Closed => SessionState::Closed,
-            () if self.machine.is_held() => SessionState::Interrupted,
-            () if self.machine.is_idle() => SessionState::Idle,
-            () => SessionState::Running,
-        };
-        if self.record.session.state != state {
-            self.record.session.state = state;
-            self.record.session.updated_at = self.deps.clock.now();
-            changes.push(Change::session(&self.record));
-        }
-    }
-
-    async fn suspend(&mut self) -> Result<(), StoreError> {
-        self.stop_boot();
-        let effects = self.machine.on(Input::Suspend);
-        let mut changes = Vec::new();
-        for record in self.tasks.values_mut().filter(|record| record.task.state == TaskState::Running) {
-            record.suspended = true;
-            changes.push(Change::task(record));
-        }
-        self.apply(effects, changes).await
     }
 }

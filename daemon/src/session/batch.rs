@@ -58,6 +58,7 @@ impl Batch {
             Left::Kept => Call { read_only: true, state: State::Kept },
             Left::Ended => Call { read_only: true, state: State::Ended },
             Left::Again { read_only } => Call { read_only, state: State::Again },
+            Left::Waits => Call { read_only: false, state: State::Running },
             Left::Never => Call { read_only: true, state: State::Never },
         };
         Self { calls: calls.iter().map(call).collect(), kept: 0, halted: None }
@@ -68,6 +69,9 @@ impl Batch {
     }
     pub fn is_over(&self) -> bool {
         self.kept == self.calls.len()
+    }
+    pub fn halted(&self) -> Option<NotRun> {
+        self.halted
     }
     pub fn is_running(&self) -> bool {
         !self.running().is_empty()

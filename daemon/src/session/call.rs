@@ -20,7 +20,7 @@ impl Actor {
     /// Starts a call whose start is on record.
     pub(super) fn start_call(&mut self, at: usize) {
         let toolset = self.offered();
-        let Some(open) = self.open.get_mut(at) else { return };
+        let Some(open) = self.open.get_mut(at).filter(|open| !open.gate.holds()) else { return };
         let call = open.call.clone();
         let stop = self.running.token();
         open.stop = Some(stop.clone());
@@ -40,6 +40,9 @@ impl Actor {
             Ok(workspace) => workspace,
             Err(error) => return self.tell(at, Err(ToolFault::Sandbox(error))),
         };
+        if let Some(why) = self.is_another(at) {
+            return self.tell(at, Ok(ToolOutcome::Failed(why)));
+        }
         let context = self.context(at, workspace, stop);
         let (news, generation) = (self.news.clone(), self.generation);
         let running = self.running.track(async move {

@@ -132,13 +132,19 @@ impl Actor {
         self.add_message(Role::Assistant, answer.text, with, changes);
     }
 
-    fn write_start(&mut self, at: usize, changes: &mut Vec<Change>) {
-        let Some(OpenCall { call, record, .. }) = self.open.get_mut(at) else { return };
+    pub(super) fn write_start(&mut self, at: usize, changes: &mut Vec<Change>) {
+        if self.keeps_back(at, changes) {
+            return;
+        }
+        let Some(OpenCall { call, record, verdict, .. }) = self.open.get_mut(at) else { return };
         (record.begun, record.starts) = (Some(self.deps.clock.now()), record.starts + 1);
         changes.push(Change::put(Key::call(&self.record.session.id, at), record));
         let mut data = json!({"call": call.id, "name": call.name, "arguments": call.arguments});
         if record.starts > 1 {
             data["start"] = json!(record.starts);
+        }
+        if let Some(verdict) = verdict.as_ref().filter(|verdict| !verdict.why.is_empty()) {
+            data["policy"] = json!({"level": verdict.level.as_str(), "why": verdict.why});
         }
         changes.push(self.draft(EventType::ToolStarted, data));
     }
@@ -157,7 +163,7 @@ impl Actor {
         open.record.result = Some(result.clone());
         changes.push(Change::put(Key::call(&self.record.session.id, at), &open.record));
         changes.append(&mut open.settles);
-        let Some(task) = self.turn_task.clone() else { return };
+        let Some(task) = self.turn_task.clone().filter(|_| open.record.starts > 0) else { return };
         changes.push(self.task_event(EventType::ToolFinished, &task, data));
     }
 

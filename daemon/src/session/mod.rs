@@ -7,6 +7,7 @@
 pub mod actor;
 mod acts;
 pub mod admission;
+pub mod approving;
 mod batch;
 mod boot;
 mod call;
@@ -32,6 +33,7 @@ pub mod registry;
 mod restore;
 mod running;
 pub mod skills;
+mod standing;
 pub mod steering_file;
 pub mod steering_watch;
 pub mod task;

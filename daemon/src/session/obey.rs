@@ -47,6 +47,7 @@ impl Actor {
                 Ok(())
             }
             Command::Close(reply) => self.close(reply).await,
+            Command::Answer(answer, reply) => self.take_answer(answer, reply).await,
             Command::Children => {
                 self.hear_children().await?;
                 self.hear_processes().await?;

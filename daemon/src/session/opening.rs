@@ -104,6 +104,7 @@ pub(super) fn new_record(
         tools,
         skills: params.skills.or_else(|| agent.skills.clone()),
         state: SessionState::Idle,
+        always: Vec::new(),
         parent: None,
         metadata: params.metadata.unwrap_or_default(),
         created_at: now,
@@ -126,6 +127,7 @@ pub(super) fn new_record(
         depth: 0,
         no_exec: false,
         restricted: false,
+        policies: Vec::new(),
     })
 }
 

@@ -169,7 +169,7 @@ impl Registry {
         let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
         let mut changes: Vec<Change> =
             tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
-        changes.extend(b"muowcdln".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
+        changes.extend(b"muowcdlnq".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
         changes.extend(super::processes::deleted(&self.deps, id));
         changes.extend([
             Change::Delete(Key::session(id)),
@@ -184,7 +184,7 @@ impl Registry {
 
     /// Hands a command to the session's actor, starting it where it sleeps.
     pub async fn send(&self, id: &SessionId, mut command: Command) -> Result<(), RpcError> {
-        if matches!(command, Command::Submit(..) | Command::Steer(..) | Command::Resume(..)) {
+        if matches!(command, Command::Submit(..) | Command::Steer(..) | Command::Resume(..) | Command::Answer(..)) {
             // Its actor may be waiting for room itself, and could not say so.
             self.deps.store.has_room().map_err(|error| unavailable(&error))?;
         }

@@ -54,6 +54,8 @@ pub enum Left {
     },
     /// It was never started, and is not now.
     Never,
+    /// It waits for a person, as it did before.
+    Waits,
 }
 
 impl Queued {
@@ -251,6 +253,10 @@ impl Machine {
             Some(Phase::Acting(batch)) => batch.is_running(),
             Some(Phase::Resting) | None => false,
         }
+    }
+    /// Returns why no further call of the reply starts, if so.
+    pub fn halted(&self) -> Option<NotRun> {
+        self.run.as_ref().and_then(|run| if let Phase::Acting(batch) = &run.phase { batch.halted() } else { None })
     }
     /// Returns the waiting tasks, in order.
     pub fn queue(&self) -> impl Iterator<Item = &TaskId> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use data_encoding::HEXLOWER;
-use nano_protocol::id::{FollowupId, ProcessId, SessionId, TaskId};
+use nano_protocol::id::{ApprovalId, FollowupId, ProcessId, SessionId, TaskId};
 use nano_protocol::time::Timestamp;
 use serde_json::value::RawValue;
 
@@ -56,6 +56,10 @@ impl Key {
     /// What a session has delegated to a child and not heard of yet.
     pub fn child(parent: &SessionId, child: &SessionId) -> Self {
         Self(join(b'd', &[parent.0.as_bytes(), child.0.as_bytes()]))
+    }
+    /// An approval.
+    pub fn approval(session: &SessionId, id: &ApprovalId) -> Self {
+        Self(join(b'q', &[session.0.as_bytes(), id.0.as_bytes()]))
     }
     /// A background process.
     pub fn process(id: &ProcessId) -> Self {
@@ -110,11 +114,11 @@ impl Key {
         Self(join(b'!', &[name.as_bytes()]))
     }
 
-    /// Every record of a kind: `s`, `t`, `b`, `f`, `j`, `a`, `e`, `k`.
+    /// Every record of a kind: `s`, `t`, `b`, `f`, `j`, `a`, `e`, `k`, `q`.
     pub fn all(kind: u8) -> Self {
         Self(vec![kind, b'/'])
     }
-    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d`, `l`, `n` of a session, `r`, `v` of a
+    /// Every record of a kind below one owner: `m`, `u`, `o`, `w`, `c`, `b`, `d`, `l`, `n`, `q` of a session, `r`, `v` of a
     /// follow-up.
     pub fn below(kind: u8, owner: &str) -> Self {
         Self(join(kind, &[owner.as_bytes(), b""]))

@@ -47,6 +47,9 @@ pub struct SessionRecord {
     /// True below a session whose file tools stay in the workspace, whatever its own profile says.
     #[serde(default)]
     pub restricted: bool,
+    /// The rules of every session above it: it is under all of them.
+    #[serde(default)]
+    pub policies: Vec<Vec<String>>,
 }
 
 /// How often a session was taken up by daemons that came after one that died.

@@ -1,5 +1,6 @@
 //! The scenes of the sweep, and what they share.
 
+mod approvals;
 mod background;
 mod deleted;
 mod later;
@@ -11,6 +12,7 @@ use nano_protocol::task::TaskState;
 use nano_tests::model_server::{Call, Turn};
 use serde_json::{Value, json};
 
+pub use approvals::{APPROVED, DENIED};
 pub use background::{BACKGROUND, POLLED};
 pub use deleted::DELETED;
 pub use later::LATER;

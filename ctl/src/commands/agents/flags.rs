@@ -96,6 +96,12 @@ struct Profile {
     /// What becomes of a task at a restart: auto, ask or never
     #[arg(long, value_name = "R")]
     resume: Option<Resume>,
+    /// A rule on what of its calls is allowed, asked about or denied, such as "exec git push *: ask"; may be given again
+    #[arg(long, value_name = "RULE")]
+    approve: Vec<String>,
+    /// How long a call waits for a person's answer
+    #[arg(long, value_name = "DUR", value_parser = parse)]
+    approve_timeout: Option<Duration>,
     /// Whether exec, python and process are offered: true or false
     #[arg(long, value_name = "BOOL")]
     enable_exec: Option<bool>,
@@ -111,11 +117,12 @@ struct Profile {
 }
 
 /// Flags whose members on the wire have another name.
-const RENAMED: [(&str, &str); 5] = [
+const RENAMED: [(&str, &str); 6] = [
     ("prompt", "system_prompt"),
     ("mode", "tool_mode"),
     ("task_timeout", "timeout_ms"),
     ("exec_timeout", "exec_timeout_ms"),
+    ("approve_timeout", "approve_timeout_ms"),
     ("exec_timeout_max", "exec_timeout_max_ms"),
 ];
 
@@ -152,6 +159,8 @@ impl Edit {
             enable_followup: said.enable_followup,
             restrict_to_workspace: said.restrict_to_workspace,
             resume: said.resume,
+            approve: said.approve,
+            approve_timeout_ms: said.approve_timeout_ms,
             budget: said.budget,
             reset: Some(self.reset.iter().map(|flag| member(flag)).collect()).filter(|all: &Vec<_>| !all.is_empty()),
         })
@@ -185,6 +194,8 @@ impl Profile {
             enable_followup: self.enable_followup,
             restrict_to_workspace: self.restrict_to_workspace,
             resume: self.resume,
+            approve: Some(self.approve.clone()).filter(|rules| !rules.is_empty()),
+            approve_timeout_ms: self.approve_timeout.map(millis),
             budget: self.budget,
         })
     }

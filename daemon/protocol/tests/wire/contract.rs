@@ -4,21 +4,23 @@
 pub type Row = (&'static str, &'static str, &'static str);
 
 const SESSION: &str = "id name? owner agent workspace booter booted capabilities model level tool_mode tools skills state \
-                       parent? metadata created_at updated_at usage";
+                       always? parent? metadata created_at updated_at usage";
 const TASK: &str = "id seq session origin content state reason? result? error? usage turns metadata created_at started_at? \
                     finished_at? replayed?";
 const PROCESS: &str = "id session task call command cwd state status? signal? output started_at ended_at?";
 const FOLLOWUP: &str = "id session name? content trigger tz? state reason? next last? runs missed missed_policy overlap grace_ms \
                         max_runs? until? jitter_ms? metadata created_at";
 const AGENT: &str = "name model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms \
-                     exec_timeout_max_ms enable_exec enable_steering enable_followup restrict_to_workspace resume budget \
+                     exec_timeout_max_ms enable_exec enable_steering enable_followup restrict_to_workspace resume approve? approve_timeout_ms? budget \
                      source note?";
 const AGENT_CREATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
                             exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
-                            restrict_to_workspace? resume? budget?";
+                            restrict_to_workspace? resume? approve? approve_timeout_ms? budget?";
 const AGENT_UPDATE: &str = "name model? system_prompt? booter? level? tool_mode? tools? skills? max_turns? timeout_ms? \
                             exec_timeout_ms? exec_timeout_max_ms? enable_exec? enable_steering? enable_followup? \
-                            restrict_to_workspace? resume? budget? reset?";
+                            restrict_to_workspace? resume? approve? approve_timeout_ms? budget? reset?";
+const APPROVAL: &str = "id session task call tool what arguments arguments_sha256 argv? cwd? environment_sha256? why state \
+                        created_at expires_at answered_by? answered_at? always reason?";
 const SKILL: &str = "name description path source always_load valid problems";
 const SKILL_TEXT: &str = "name description path source always_load valid problems body metadata files text digest";
 const TOOL: &str = "name description input_schema output_schema? source requires";
@@ -76,6 +78,8 @@ pub const METHODS: &[Row] = &[
     ("skill.update", "name session? description? content? text? digest?", SKILL_TEXT),
     ("skill.delete", "name session? digest?", SKILL),
     ("skill.validate", "text? folder? name? session?", "name description valid problems"),
+    ("approval.list", "session? state? limit? after?", "approvals next?"),
+    ("approval.answer", "approval allow always?", APPROVAL),
     ("tool.list", "limit? after?", "tools next?"),
     ("tool.get", "name", TOOL),
     ("booter.list", "limit? after?", "booters next?"),
@@ -93,6 +97,8 @@ pub const NESTED: &[Row] = &[
     ("session.tools", "/withheld/*", "name why"),
     ("session.prompts", "/prompts/*", "name source text"),
     ("agent.list", "/agents/*", AGENT),
+    ("approval.list", "/approvals/*", APPROVAL),
+    ("approval.list", "/approvals/*/cwd", "path device inode"),
     (
         "session.messages",
         "/messages/*",

@@ -135,6 +135,7 @@ fn record(deps: &Deps, parent: &SessionRecord, id: SessionId, order: &Order) -> 
     let agent = deps.agent(&above.agent);
     record.no_exec = parent.no_exec || !agent.enable_exec;
     record.restricted = parent.restricted || agent.restrict_to_workspace;
+    record.policies = [std::slice::from_ref(&agent.approve), &parent.policies].concat();
     record.depth = parent.depth;
     Ok(SessionRecord { session, ..record })
 }

@@ -14,7 +14,7 @@ use crate::sandbox::{BoxFuture, Command};
 use crate::session::actor;
 use crate::session::deps::unavailable;
 use crate::session::registry::Registry;
-use crate::store::Key;
+use crate::store::{Change, Key};
 use crate::tools::process::{Action, Background, Order};
 use crate::tools::{ToolContext, ToolOutcome};
 

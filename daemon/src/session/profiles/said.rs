@@ -10,6 +10,7 @@ use nano_protocol::error::{ErrorKind, RpcError};
 use super::invalid;
 use crate::config::AgentConfig;
 use crate::config::agent::{BOOTERS, kind, problems};
+use crate::policy::Policy;
 use crate::session::deps::Deps;
 use crate::session::opening::known;
 use crate::tools::{Tool, set};
@@ -21,6 +22,7 @@ pub(super) fn check(deps: &Deps, agent: &AgentConfig) -> Result<(), RpcError> {
         return Err(RpcError::new(ErrorKind::TooLarge, message).hint("put the long text into a skill"));
     }
     known(BOOTERS.contains(&agent.booter.as_str()).then_some(()), "booter", &agent.booter, BOOTERS.into_iter())?;
+    Policy::parse(&agent.approve).map_err(|why| invalid(format!("approve: {why}")))?;
     if let Some((member, why)) = problems(agent).into_iter().next() {
         return Err(invalid(format!("{member} {why}")));
     }
@@ -34,8 +36,20 @@ pub(super) fn check(deps: &Deps, agent: &AgentConfig) -> Result<(), RpcError> {
 /// Checks that the profile names tools that there are; a server's are asked for when a session begins.
 pub fn check_tools(all: &[Arc<dyn Tool>], agent: &AgentConfig) -> Result<(), String> {
     let unknown = set::unknown_names(all, agent.tools.as_deref().unwrap_or_default());
+    check_rules(all, agent)?;
     let built_in = unknown.iter().find(|tool| !tool.starts_with("mcp__"));
     built_in.map_or(Ok(()), |tool| Err(no_such_tool(all, tool)))
+}
+
+/// Checks that rules name tools that there are: a rule with a slip in the name would mean nothing.
+fn check_rules(all: &[Arc<dyn Tool>], agent: &AgentConfig) -> Result<(), String> {
+    let policy = Policy::parse(&agent.approve).map_err(|why| format!("approve: {why}"))?;
+    let known = |tool: &str| tool.starts_with("mcp__") || all.iter().any(|one| one.spec().name == *tool);
+    let unknown = policy.rules().iter().find(|rule| rule.tool().is_some_and(|tool| !known(tool)));
+    unknown.map_or(Ok(()), |rule| {
+        let no_such = no_such_tool(all, rule.tool().unwrap_or_default());
+        Err(format!("approve: the rule \"{}\" names an {no_such}", rule.text.escape_debug()))
+    })
 }
 
 /// Returns what is said of a tool that there is not.
@@ -51,9 +65,14 @@ pub fn no_such_tool(all: &[Arc<dyn Tool>], name: &str) -> String {
 }
 
 /// Returns how many bytes the members have that may be long.
-pub(super) fn sizes(agent: &AgentConfig) -> [(&'static str, usize); 3] {
+pub(super) fn sizes(agent: &AgentConfig) -> [(&'static str, usize); 4] {
     let names = |list: &Option<Vec<String>>| list.iter().flatten().map(String::len).sum();
-    [("system_prompt", agent.system_prompt.len()), ("tools", names(&agent.tools)), ("skills", names(&agent.skills))]
+    [
+        ("system_prompt", agent.system_prompt.len()),
+        ("tools", names(&agent.tools)),
+        ("skills", names(&agent.skills)),
+        ("approve", agent.approve.iter().map(String::len).sum()),
+    ]
 }
 
 /// Fills what was not said with the defaults.
@@ -78,7 +97,8 @@ pub(super) fn agent(said: &AgentCreateParams) -> AgentConfig {
         enable_followup: said.enable_followup.unwrap_or(usual.enable_followup),
         restrict_to_workspace: said.restrict_to_workspace.unwrap_or(usual.restrict_to_workspace),
         resume: said.resume.unwrap_or(usual.resume),
-        approve: usual.approve,
+        approve: said.approve.clone().unwrap_or_default(),
+        approve_timeout: time(said.approve_timeout_ms, usual.approve_timeout),
         budget: said.budget,
     }
 }
@@ -106,5 +126,5 @@ macro_rules! members {
 
 members! {
     model system_prompt booter level tool_mode tools skills max_turns timeout_ms exec_timeout_ms exec_timeout_max_ms
-    enable_exec enable_steering enable_followup restrict_to_workspace resume budget
+    enable_exec enable_steering enable_followup restrict_to_workspace resume approve approve_timeout_ms budget
 }

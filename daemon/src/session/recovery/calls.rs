@@ -1,5 +1,6 @@
 //! Which calls were open, and what each class makes of that.
 
+use nano_protocol::approval::{Approval, ApprovalState};
 use nano_protocol::id::TaskId;
 use nano_protocol::message::{Message, ToolCall};
 use nano_protocol::task::TaskError;
@@ -29,9 +30,16 @@ pub struct Open {
     pub record: Option<CallRecord>,
     pub class: Class,
     pub read_only: bool,
+    /// The approval that it waits for.
+    pub waits: Option<Approval>,
 }
 
 impl Open {
+    /// Tells whether a person was asked before it ran.
+    fn was_asked(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.approval.is_some())
+    }
+
     /// Tells whether it was running when the daemon died.
     pub fn ran(&self) -> bool {
         self.record.as_ref().is_some_and(|record| record.result.is_none())
@@ -57,13 +65,19 @@ pub fn interrupted(
     let tools = offered(deps, record, skills);
     let found = |(at, call): (usize, ToolCall)| {
         let stored = deps.store.get::<CallRecord>(&Key::call(&record.session.id, at))?;
+        let stored = stored.filter(|stored| stored.id == call.id);
+        let asked = stored.as_ref().and_then(|stored| stored.approval.as_ref());
+        let asked = asked.map(|id| deps.store.get::<Approval>(&Key::approval(&record.session.id, id))).transpose()?;
+        let waits = asked.flatten().filter(|approval| approval.state == ApprovalState::Pending);
+        // What only waited has not begun.
+        let stored = stored.filter(|stored| stored.starts > 0 || stored.approval.is_none());
         let tool = tools.get(&call.name);
         // One that is not offered any more does not run again; what it was about to do to a file can be looked at.
         let gone = || deps.tools.iter().find(|tool| tool.spec().name == call.name).map(|tool| tool.class());
         let class = tool.map(|tool| tool.class()).or_else(|| gone().filter(|class| *class == Class::Verify));
         let class = class.unwrap_or(Class::Opaque);
         let read_only = tool.is_some_and(|tool| tool.spec().read_only);
-        Ok(Open { record: stored.filter(|stored| stored.id == call.id), call, class, read_only })
+        Ok(Open { record: stored, call, class, read_only, waits })
     };
     let open = open.into_iter().map(found).collect::<Result<_, StoreError>>()?;
     Ok(Some(Interrupted { task: reply.task.clone(), kept: kept.into_iter().map(|(_, call)| call).collect(), open }))
@@ -71,7 +85,9 @@ pub fn interrupted(
 
 /// Says why a task waits for a person, if one of its calls was too dangerous to go on behind it.
 pub fn held(open: &[Open]) -> Option<TaskError> {
-    let Open { call, .. } = open.iter().find(|open| open.ran() && open.class == Class::Dangerous)?;
+    // One that a person has allowed is asked about again.
+    let holds = |open: &&Open| open.ran() && open.class == Class::Dangerous && !open.was_asked();
+    let Open { call, .. } = open.iter().find(holds)?;
     let (name, id) = (&call.name, &call.id);
     let message = format!(
         "the daemon died while the call {id} of {name} ran; see what it did, then nanoctl resume or nanoctl cancel"
@@ -92,6 +108,8 @@ pub enum Verdict {
     Look,
     /// Nobody knows what it did.
     Unknown,
+    /// It waits for a person, as it did before.
+    Waits,
 }
 
 /// Says what is to be done; `goes_on`: its task goes on by itself.
@@ -100,6 +118,8 @@ pub fn verdict(class: Class, record: Option<&CallRecord>, goes_on: bool) -> Verd
         (None, _) => Verdict::Never,
         (Some(record), _) if record.result.is_some() => Verdict::Known,
         (_, Class::Pure | Class::Keyed) if goes_on => Verdict::Again,
+        // Before that a person is asked again.
+        (Some(record), Class::Dangerous) if goes_on && record.approval.is_some() => Verdict::Again,
         // An older version said nothing before it changed a file.
         (Some(record), Class::Verify) if record.begun.is_some() => Verdict::Look,
         (Some(_), Class::Pure | Class::Keyed | Class::Verify | Class::Opaque | Class::Dangerous) => Verdict::Unknown,
@@ -122,7 +142,7 @@ mod tests {
         let ended = Some(CallRecord { result: Some(CallResult::default()), ..CallRecord::default() });
         let open = |class: Class, record: &Option<CallRecord>| {
             let call = ToolCall { id: "c1".into(), name: "wipe".into(), arguments: Object::new(), arguments_raw: None };
-            Open { call, record: record.clone(), class, read_only: false }
+            Open { call, record: record.clone(), class, read_only: false, waits: None }
         };
         let why = held(&[open(Opaque, &begun), open(Dangerous, &begun)]).map(|why| why.message).unwrap_or_default();
         assert!(why.contains("the call c1 of wipe"), "{why}");

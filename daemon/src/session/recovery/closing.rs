@@ -12,6 +12,7 @@ use crate::sandbox::output::readable;
 use crate::sandbox::spool;
 use crate::sandbox::workspace::Workspace;
 use crate::session::actor::OpenCall;
+use crate::session::approving::{self, Gate};
 use crate::session::children;
 use crate::session::deps::Deps;
 use crate::session::task::Left;
@@ -34,7 +35,12 @@ pub async fn settle(deps: &Deps, record: &SessionRecord, interrupted: Interrupte
     settled.left.extend(kept.iter().map(|_| Left::Kept));
     settled.open.extend(kept.into_iter().map(OpenCall::new));
     for one in open {
-        let verdict = verdict(one.class, one.record.as_ref(), goes_on);
+        let waits = one.waits.clone().filter(|_| goes_on);
+        if let (Some(approval), None) = (&one.waits, &waits) {
+            let why = "the daemon died, and its task does not go on by itself";
+            settled.changes.extend(approving::ended(approval, deps.clock.now(), why));
+        }
+        let verdict = if waits.is_some() { Verdict::Waits } else { verdict(one.class, one.record.as_ref(), goes_on) };
         let result = result(deps, record, &one, verdict).await;
         let id = MessageId::from_ulid(&deps.clock.ulid());
         let mut message = Message::text(id, task.clone(), Role::Tool, "", deps.clock.now());
@@ -44,12 +50,15 @@ pub async fn settle(deps: &Deps, record: &SessionRecord, interrupted: Interrupte
         settled.left.push(match verdict {
             Verdict::Again => Left::Again { read_only: one.read_only },
             Verdict::Never => Left::Never,
+            Verdict::Waits => Left::Waits,
             Verdict::Known | Verdict::Look | Verdict::Unknown => Left::Ended,
         });
         settled.results.push(message);
         let blank = OpenCall::new(one.call);
         let record = one.record.unwrap_or_else(|| blank.record.clone());
-        settled.open.push(OpenCall { record, result: Some(result), ..blank });
+        let record = CallRecord { approval: waits.as_ref().map(|one| one.id.clone()).or(record.approval), ..record };
+        let gate = waits.map_or(Gate::Open, |approval| Gate::Waits(Box::new(approval)));
+        settled.open.push(OpenCall { record, result: Some(result), gate, ..blank });
     }
     record_all(record, &mut settled);
     settled
@@ -58,7 +67,7 @@ pub async fn settle(deps: &Deps, record: &SessionRecord, interrupted: Interrupte
 /// Says what is recorded: every result, in its place; or, where a call runs again, those that are known, for their turn.
 fn record_all(record: &SessionRecord, settled: &mut Settled) {
     let session = &record.session.id;
-    if settled.left.iter().any(|left| matches!(left, Left::Again { .. })) {
+    if settled.left.iter().any(|left| matches!(left, Left::Again { .. } | Left::Waits)) {
         for (at, (left, open)) in settled.left.iter().zip(&settled.open).enumerate() {
             if *left == Left::Ended {
                 let known = CallRecord { result: open.result.clone(), ..open.record.clone() };
@@ -80,7 +89,7 @@ async fn result(deps: &Deps, record: &SessionRecord, open: &Open, verdict: Verdi
     let stored = open.record.clone().unwrap_or_default();
     match verdict {
         Verdict::Known => stored.result.unwrap_or_default(),
-        Verdict::Never => super::not_run(NotRun::Restart),
+        Verdict::Never | Verdict::Waits => super::not_run(NotRun::Restart),
         Verdict::Look => look(deps, record, stored).await,
         Verdict::Again | Verdict::Unknown => unknown(told(deps, record, open, &stored)),
     }

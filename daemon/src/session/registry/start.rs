@@ -240,6 +240,7 @@ impl Registry {
             | Command::Resume(..)
             | Command::Withdraw(..)
             | Command::Boot(_)
+            | Command::Answer(..)
             | Command::Close(_) => false,
         };
         if own && self.is_parked(id) { Err(waits(id)) } else { Ok(()) }

@@ -1,5 +1,6 @@
 //! A call while it is under way: what another daemon needs to know of it.
 
+use nano_protocol::id::ApprovalId;
 use nano_protocol::message::{Message, NotRun, Outcome, ToolCall};
 use nano_protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct CallRecord {
     /// What it is about to do to a file: on record before that is touched.
     #[serde(default)]
     pub intent: Option<Intent>,
+    /// What a person was last asked about it.
+    #[serde(default)]
+    pub approval: Option<ApprovalId>,
 }
 
 /// What a call is about to do to a file, told so that one can see afterwards whether it was done.

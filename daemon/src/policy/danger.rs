@@ -1,0 +1,108 @@
+//! What no command line should do unasked: a hint for people, not a fence. It reads commands, never texts.
+
+use super::commands::{Command, Reading, joined};
+use super::shell::{Known, Word};
+
+/// Tells whether a path, relative to the folder of the command line or absolute, lies in the workspace.
+pub type Inside<'a> = &'a dyn Fn(&str) -> bool;
+
+/// Returns what is dangerous about a command line, if anything is.
+pub fn danger(reading: &Reading, inside: Inside<'_>) -> Option<String> {
+    reading.commands.iter().find_map(|command| of_command(command, inside))
+}
+
+fn of_command(command: &Command, inside: Inside<'_>) -> Option<String> {
+    let arguments = command.words.get(1..).unwrap_or_default();
+    let found = match command.name() {
+        "rm" if is_recursive(arguments, &['r', 'R']) => {
+            outside(command, operands(arguments), inside).map(|path| removes(&path))
+        }
+        "chmod" | "chown" | "chgrp" if is_recursive(arguments, &['R']) => {
+            let changed = operands(arguments).skip(1);
+            outside(command, changed, inside).map(|path| format!("changes all below {path}, outside the workspace"))
+        }
+        "find" if deletes(arguments) => outside(command, roots(arguments), inside).map(|path| removes(&path)),
+        "dd" => operands(arguments).filter_map(|word| word.text.strip_prefix("of=")).find_map(device),
+        "tee" | "shred" | "truncate" => operands(arguments).find_map(|word| device(&word.text)),
+        "cp" | "mv" | "install" => operands(arguments).last().and_then(|word| device(&word.text)),
+        name => halts(name, arguments).or_else(|| formats(name, arguments)),
+    };
+    found.or_else(|| command.targets.iter().find_map(|word| device(&word.text)))
+}
+
+fn removes(path: &str) -> String {
+    format!("removes {path} and all below it, outside the workspace")
+}
+
+/// Returns what is no option.
+fn operands(arguments: &[Word]) -> impl Iterator<Item = &Word> {
+    let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
+    arguments.iter().enumerate().filter(move |(at, word)| *at > end || !is_option(word)).map(|(_, word)| word)
+}
+
+/// Tells whether a word is an option and nothing else: what is expanded in it may be more words.
+fn is_option(word: &Word) -> bool {
+    word.text.starts_with('-') && word.known != Known::Expands
+}
+
+fn is_recursive(arguments: &[Word], letters: &[char]) -> bool {
+    let options = arguments.iter().take_while(|word| word.text != "--").filter(|word| word.text.starts_with('-'));
+    let mut options = options.map(|word| word.text.as_str());
+    options.any(|word| if word.starts_with("--") { word.starts_with("--r") } else { word.contains(letters) })
+}
+
+/// Returns the first of these paths that does not lie in the workspace, as far as one can tell.
+fn outside<'a>(command: &Command, paths: impl Iterator<Item = &'a Word>, inside: Inside<'_>) -> Option<String> {
+    let leaves = |word: &&Word| {
+        let home = word.known == Known::Globs && word.text.starts_with('~');
+        let place = command.folder.as_ref().or(word.text.starts_with('/').then_some(&word.text));
+        let seen = place.map(|folder| joined(folder, &word.text)).filter(|_| word.known != Known::Expands && !home);
+        !seen.is_some_and(|path| inside(&path))
+    };
+    let mut paths = paths;
+    paths.find(leaves).map(|word| word.text.replace('\0', "$…"))
+}
+
+fn deletes(arguments: &[Word]) -> bool {
+    let runs = |pair: &[Word]| {
+        let name = pair.last().map_or("", |word| word.text.as_str()).rsplit('/').next().unwrap_or_default();
+        let exec = pair.first().is_some_and(|word| word.text.starts_with("-exec"));
+        exec && matches!(name, "rm" | "unlink" | "shred")
+    };
+    arguments.iter().any(|word| word.text == "-delete") || arguments.windows(2).any(runs)
+}
+
+/// Returns where `find` begins.
+fn roots(arguments: &[Word]) -> impl Iterator<Item = &Word> {
+    arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']))
+}
+
+/// Says that a device is written to, unless it is one that takes anything.
+fn device(path: &str) -> Option<String> {
+    let name = path.strip_prefix("/dev/")?;
+    let harmless = ["null", "zero", "full", "tty", "stdin", "stdout", "stderr", "random", "urandom", "ptmx"];
+    let is_harmless =
+        harmless.contains(&name) || ["fd/", "shm/", "pts/", "tcp/", "udp/"].iter().any(|below| name.starts_with(below));
+    (!is_harmless && !name.is_empty()).then(|| format!("writes over the device {path}"))
+}
+
+fn formats(name: &str, arguments: &[Word]) -> Option<String> {
+    const FORMATS: [&str; 9] =
+        ["mkfs", "mke2fs", "mkswap", "mkdosfs", "wipefs", "blkdiscard", "sgdisk", "sfdisk", "format"];
+    let formats = FORMATS.contains(&name) || name.starts_with("mkfs.");
+    (formats && operands(arguments).next().is_some()).then(|| format!("{name} wipes what it is given"))
+}
+
+fn halts(name: &str, arguments: &[Word]) -> Option<String> {
+    let first = operands(arguments).next().map_or("", |word| word.text.as_str());
+    let asks = arguments.iter().any(|word| matches!(word.text.as_str(), "--help" | "--version"));
+    let halts = match name {
+        "shutdown" | "reboot" | "poweroff" | "halt" => !asks,
+        "systemctl" | "loginctl" => {
+            matches!(first, "poweroff" | "reboot" | "halt" | "kexec" | "suspend" | "hibernate" | "emergency" | "rescue")
+        }
+        "init" | "telinit" => matches!(first, "0" | "1" | "6"),
+        _ => false,
+    };
+    halts.then(|| format!("{name} stops this machine"))
+}
