@@ -56,8 +56,8 @@ use model::detect::Finder;
 use reload::Reload;
 use rpc::Server;
 use rpc::listener::Socket;
-use sandbox::leftovers;
 use sandbox::private::Private;
+use sandbox::{adopted, leftovers};
 use schedule::scheduler::Scheduler;
 use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
@@ -163,6 +163,7 @@ pub enum Phase {
 /// Runs the daemon until `shutdown` has ended it.
 pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
+    adopted::watch();
     let lock = store::lock(&places.state_dir).await?;
     let mark = leftovers::end_all(&places.state_dir).await;
     let (store, events) = open_store(&places.state_dir, &lock).await?;
@@ -171,7 +172,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let models = models(&config.models, &finder).await?;
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
-    let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
+    let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
@@ -208,7 +209,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     };
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
+    let serving =
+        tokio::spawn(socket.serve(server, mark.map(|(_, mark)| mark), shutdown.stopping().clone(), closing.clone()));
     tell(Phase::Ready);
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     tokio::select! {

@@ -82,6 +82,7 @@ fn main() -> ExitCode {
     if let Some(status) = helper::run_if_asked(std::env::args_os().skip(1)) {
         return ExitCode::from(status);
     }
+    keep_memory_to_itself();
     let arguments = arguments();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
@@ -136,6 +137,15 @@ fn main() -> ExitCode {
             };
             complain(&error.to_string(), status)
         }
+    }
+}
+
+/// Keeps keys and transcripts in this process: no core, and no other process of the user may read or trace it.
+fn keep_memory_to_itself() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let no_core = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    if let Err(why) = set_dumpable_behavior(DumpableBehavior::NotDumpable).and(no_core) {
+        complain(&format!("other processes of this user may read its memory: {why}"), 0);
     }
 }
 

@@ -37,6 +37,7 @@ mod leftovers;
 mod loop_case;
 mod loop_check;
 mod loop_table;
+mod own_daemon;
 mod profile;
 mod recovery;
 mod reload;

@@ -6,6 +6,7 @@ mod connection;
 mod daemon;
 mod discover;
 mod dispatch;
+mod door;
 mod events;
 mod followup;
 mod frame;

@@ -112,6 +112,11 @@ fn belongs(mark: &str) -> HashMap<i32, bool> {
     marked.chain([(own, false)]).collect()
 }
 
+/// Tells whether the environment of a process of our user has this mark.
+pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
+    environment(pid).is_some_and(|environment| marked(&environment) == Some(mark.as_bytes()))
+}
+
 fn environment(pid: i32) -> Option<Vec<u8>> {
     let folder = format!("/proc/{pid}");
     let ours = fs::metadata(&folder).is_ok_and(|folder| folder.uid() == geteuid().as_raw());

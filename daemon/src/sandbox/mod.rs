@@ -1,5 +1,6 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
+pub mod adopted;
 pub mod confine;
 pub mod descendants;
 pub mod helper;
@@ -7,6 +8,7 @@ pub mod lease;
 pub mod leftovers;
 pub mod limits;
 pub mod output;
+pub mod peer;
 pub mod place;
 pub mod private;
 pub mod process;

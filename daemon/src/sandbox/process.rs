@@ -15,12 +15,12 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::SandboxError;
 use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
 use super::leftovers::MARK;
 use super::output::Output;
 use super::spool::Spool;
+use super::{SandboxError, adopted};
 
 /// How long a pipe that somebody still holds must be silent to count as drained.
 const IDLE: Duration = Duration::from_millis(100);
@@ -109,7 +109,7 @@ pub(super) async fn keeper(
     // It may be left behind as well.
     command.envs(job.env.iter().filter(|(name, _)| name == MARK).cloned());
     command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null());
-    let child = command.spawn()?;
+    let child = adopted::started(|| command.spawn(), Child::id)?;
     // It holds our copies of the other ends: nobody would see them close.
     drop(command);
     ours.set_nonblocking(true)?;
