@@ -57,7 +57,7 @@ use reload::Reload;
 use rpc::Server;
 use rpc::listener::Socket;
 use sandbox::private::Private;
-use sandbox::{adopted, leftovers};
+use sandbox::{adopted, cgroup, leftovers};
 use schedule::scheduler::Scheduler;
 use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
@@ -170,6 +170,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let clock = Clock::default();
     let (started_at, finder) = (clock.now(), Finder::new(&env));
     let models = models(&config.models, &finder).await?;
+    cgroup::prepare(mark.as_ref().map(|(_, mark)| mark.as_str())).await;
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
@@ -209,8 +210,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     };
     let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
     let closing = CancellationToken::new();
-    let serving =
-        tokio::spawn(socket.serve(server, mark.map(|(_, mark)| mark), shutdown.stopping().clone(), closing.clone()));
+    let serving = tokio::spawn(socket.serve(server, mark, shutdown.stopping().clone(), closing.clone()));
     tell(Phase::Ready);
     tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
     tokio::select! {

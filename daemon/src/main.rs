@@ -115,8 +115,7 @@ fn main() -> ExitCode {
     // Signals beyond that ask for nothing new.
     let start = Start { config, places, env, helper, reload: mpsc::channel(8), tell };
     // More than two: a read of the store may wait for a sync, and must not hold up all others.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("no threads: {why}"), 1),
     };

@@ -62,14 +62,14 @@ const WAYS: [&str; 16] = [
     "CTL --socket S rpc daemon.shutdown",
     "CTL --socket S run --no-autostart 'do more'",
     "ASK",
-    "setsid ASK",
+    "setsid --wait ASK",
     "(setsid ASK > out 2>&1 &); wait_for out; cat out",
     // Twice forked, and the parents are gone before it connects.
     "(setsid sh -c '(sleep 0.3; exec ASK) > out 2>&1 &') ; wait_for out; cat out",
     "env -i ASK",
-    "env -i setsid ASK",
+    "env -i setsid --wait ASK",
     "env -i NANO_COMMAND_OF= ASK",
-    "NANO_COMMAND_OF= setsid CTL --socket S status",
+    "NANO_COMMAND_OF= setsid --wait CTL --socket S status",
     "nohup ASK 2>/dev/null & wait",
     "python3 -c 'import os,sys; os.execvp(sys.argv[1], sys.argv[1:])' ASK",
     "cp CTL ./renamed && exec -a bash ./renamed --socket S status",
@@ -92,7 +92,8 @@ fn no_command_reaches_its_daemon() {
         assert_eq!(results.len(), WAYS.len());
         for (way, result) in WAYS.iter().zip(&results) {
             // Below `host` the file system may have hidden it already.
-            let hidden = level != "host" && ["Permission", "No such file", "refused"].iter().any(|w| result.contains(w));
+            let hidden =
+                level != "host" && ["Permission", "No such file", "refused"].iter().any(|w| result.contains(w));
             let denied = result.contains("may not use the daemon");
             assert!(denied || hidden, "{level}: {way}: {result}\n{}", scene.daemon.log());
             assert!(!result.contains("uptime_ms"), "{level}: {way}: {result}");
@@ -170,7 +171,10 @@ fn everybody_else_is_served() {
 
 #[test]
 fn a_daemon_that_a_script_became_serves_what_the_script_had_started() {
-    let server = ModelServer::script(vec![Turn::exec("c1", "NANO=1 python3 ask.py ../nanod.sock daemon.status"), Turn::text("done")]);
+    let server = ModelServer::script(vec![
+        Turn::exec("c1", "NANO=1 python3 ask.py ../nanod.sock daemon.status"),
+        Turn::text("done"),
+    ]);
     let mut daemon = Daemon::prepare(&server, Setup::default());
     fs::write(daemon.workspace().join("ask.py"), ASK).expect("a script");
     let (ctl, socket) = (nanoctl(), daemon.socket().display().to_string());

@@ -57,12 +57,12 @@ impl Socket {
     pub async fn serve(
         self,
         server: Arc<Server>,
-        mark: Option<String>,
+        mark: Option<(String, String)>,
         stopping: CancellationToken,
         closing: CancellationToken,
     ) {
         let connections = Arc::new(Connections::default());
-        let door = Arc::new(Door::new(mark));
+        let door = Arc::new(Door::new(mark.map(|(_, value)| value)));
         let open = TaskTracker::new();
         loop {
             let accepted = tokio::select! {

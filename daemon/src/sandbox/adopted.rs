@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::cgroup;
 use super::descendants::{all, descendants, signal_all};
 
 /// How soon is looked again while something that was killed is still there.
@@ -84,6 +85,7 @@ fn end() -> bool {
     if found > 0 {
         tracing::warn!(found, "processes that had escaped their keeper were ended");
         signal_all(Signal::KILL, kin);
+        cgroup::ground().tidy();
     }
     found > 0
 }

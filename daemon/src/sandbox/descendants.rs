@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -68,6 +69,14 @@ pub(super) fn of(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Returns how many threads all processes of a user have.
+pub(super) fn threads_of(user: u32) -> u64 {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let theirs = pids.filter(|entry| entry.metadata().is_ok_and(|folder| folder.uid() == user));
+    let threads = theirs.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
+    threads.map(|threads| threads.count() as u64).sum()
+}
+
 /// Parses what follows the command's name, which may hold anything, brackets and blanks too.
 fn parse(stat: &str) -> Option<Stat> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -89,7 +98,7 @@ mod tests {
         let stat = |zombie, started| Some(Stat { zombie, parent: 3, started });
         check("7 (sh) S 3 7 5 0 -1", stat(false, 0));
         check("7 (a) b) (c) Z 3 7 5 0", stat(true, 0));
-        check("7 (sh) S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23 24", stat(false, 4711));
+        check("7 (sh) S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 4711 22 23", stat(false, 4711));
         check("7 (sh) S", None);
         check("", None);
     }

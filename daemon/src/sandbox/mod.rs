@@ -1,6 +1,7 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
 pub mod adopted;
+pub mod cgroup;
 pub mod confine;
 pub mod descendants;
 pub mod helper;
