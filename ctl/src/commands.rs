@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod catalog;
 pub mod demo;
+pub mod doctor;
 pub mod events;
 pub mod followup;
 pub mod reload;
@@ -51,6 +52,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
         Verb::Models => catalog::models(context),
         Verb::Booters => catalog::booters(context),
         Verb::Status => status::run(context),
+        Verb::Doctor => doctor::run(context),
         Verb::Reload => reload::run(context),
         Verb::Shutdown(args) => shutdown::run(context, &args),
         Verb::Rpc(args) => rpc::run(context, &args),

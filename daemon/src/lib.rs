@@ -54,10 +54,10 @@ use config::{Config, ModelConfig};
 use model::catalog::Catalog;
 use model::detect::Finder;
 use reload::Reload;
-use rpc::Server;
 use rpc::listener::Socket;
+use rpc::{Server, Started};
 use sandbox::private::Private;
-use sandbox::{adopted, cgroup, leftovers};
+use sandbox::{adopted, leftovers};
 use schedule::scheduler::Scheduler;
 use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
@@ -168,9 +168,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let mark = leftovers::end_all(&places.state_dir).await;
     let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
-    let (started_at, finder) = (clock.now(), Finder::new(&env));
+    let finder = Finder::new(&env);
     let models = models(&config.models, &finder).await?;
-    cgroup::prepare(mark.as_ref().map(|(_, mark)| mark.as_str())).await;
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
@@ -180,6 +179,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let deps = Arc::new(Deps {
         store,
         events,
+        started_at: clock.now(),
         clock,
         live,
         profiles,
@@ -188,7 +188,6 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
-        started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
@@ -203,12 +202,13 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let socket = Socket::bind(&places.socket, group)
         .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
+    let started = Started { places: places.clone(), notifies: env.get("NOTIFY_SOCKET").is_some() };
     // Nobody reads a session before this; and who has no socket did not die of a session.
     let left = tokio::select! {
         left = registry.count() => Some(left?),
         () = shutdown.stopping().cancelled() => None,
     };
-    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
+    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started, ask));
     let closing = CancellationToken::new();
     let serving = tokio::spawn(socket.serve(server, mark, shutdown.stopping().clone(), closing.clone()));
     tell(Phase::Ready);

@@ -58,8 +58,13 @@ async fn keep_ending() {
         return tracing::error!("SIGCHLD cannot be caught: what escapes its keeper is not ended");
     };
     while child_ended.recv().await.is_some() {
+        let mut escaped = false;
         while tokio::task::spawn_blocking(end).await.unwrap_or(false) {
+            escaped = true;
             tokio::time::sleep(AGAIN).await;
+        }
+        if escaped {
+            cgroup::ground().tidy();
         }
     }
 }
@@ -85,7 +90,6 @@ fn end() -> bool {
     if found > 0 {
         tracing::warn!(found, "processes that had escaped their keeper were ended");
         signal_all(Signal::KILL, kin);
-        cgroup::ground().tidy();
     }
     found > 0
 }

@@ -53,8 +53,8 @@ pub struct Ground {
 }
 
 /// Finds out where groups can be made, and removes those that an earlier run with this mark left.
-pub async fn prepare(mark: Option<&str>) {
-    let Some(mark) = mark.map(|mark| format!("nanod-{mark}")) else { return };
+pub async fn prepare(mark: &str) {
+    let mark = format!("nanod-{mark}");
     let found = tokio::task::spawn_blocking(move || {
         let roots: Vec<_> = found::roots().into_iter().filter(|(kind, own)| serves(*kind, own, &mark)).collect();
         tracing::debug!(?roots, "control groups");

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid, getpid};
 
+use super::cgroup;
 use super::descendants::{chosen, signal_all};
 use super::helper::GRACE;
 use crate::clock::Clock;
@@ -70,6 +71,7 @@ pub async fn end_all(state: &Path) -> Option<(String, String)> {
                 (_, 0) => tracing::warn!(found, "processes that an earlier run left were ended"),
                 _ => tracing::error!(found, left, "processes that an earlier run left do not end"),
             }
+            cgroup::prepare(&mark).await;
             Some((MARK.to_owned(), mark))
         }
         Err(error) => {

@@ -4,6 +4,7 @@ pub mod adopted;
 pub mod cgroup;
 pub mod confine;
 pub mod descendants;
+pub mod features;
 pub mod helper;
 pub mod lease;
 pub mod leftovers;
