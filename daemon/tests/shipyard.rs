@@ -54,6 +54,7 @@ fn command(text: &str, seconds: u64) -> Command {
         task: TaskId("tsk_1".into()),
         spill: "/nowhere/spill".into(),
         spool: "/nowhere/spool".into(),
+        reach: None,
         background: false,
     }
 }

@@ -1,13 +1,16 @@
-//! The booter `local`: this machine, as the daemon's user. Not confined by the operating system yet, and says so.
+//! The booter `local`: this machine, as the daemon's user, within the session's level as far as this kernel can hold it.
 
 use std::collections::HashMap;
+use std::fs::DirBuilder;
 use std::mem;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::session::Level;
 use nano_protocol::tool::Prompt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -16,10 +19,13 @@ use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
 use crate::crash;
 use crate::sandbox::confine::Plan;
+use crate::sandbox::confine::force::Force;
+use crate::sandbox::denial;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
 use crate::sandbox::limits::Limits;
 use crate::sandbox::process::Process;
+use crate::sandbox::reach::Reach;
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
 use crate::tools::{Tool, registry};
 
@@ -35,6 +41,7 @@ const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capabi
 pub struct LocalBooter {
     helper: PathBuf,
     env: Vec<(String, String)>,
+    force: OnceLock<Force>,
 }
 
 impl LocalBooter {
@@ -45,7 +52,18 @@ impl LocalBooter {
         if !env.iter().any(|(name, _)| name == "PATH") {
             env.push(("PATH".into(), PATH.into()));
         }
-        Self { helper, env }
+        Self { helper, env, force: OnceLock::new() }
+    }
+
+    /// Has it work with less than this machine can do.
+    #[must_use]
+    pub fn with_force(self, force: Force) -> Self {
+        Self { force: OnceLock::from(force), ..self }
+    }
+
+    /// Returns what of a level this machine can hold; tried when that is first asked for.
+    fn force(&self) -> Force {
+        *self.force.get_or_init(|| Force::of_this_machine(&self.helper))
     }
 
     fn on_path(&self, program: &str) -> Option<PathBuf> {
@@ -62,7 +80,8 @@ impl LocalBooter {
         let really = DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some());
         let capabilities = Capabilities::Known(really.collect());
         let (helper, env, session) = (self.helper.clone(), self.env.clone(), session.clone());
-        Ok(Arc::new(LocalSandbox { session, helper, env, shell, python, capabilities, left: Mutex::default() }))
+        let (force, left) = (self.force(), Mutex::default());
+        Ok(Arc::new(LocalSandbox { session, helper, env, shell, python, capabilities, force, left }))
     }
 }
 
@@ -93,7 +112,7 @@ impl Booter for LocalBooter {
     }
 
     fn note(&self) -> Option<String> {
-        Some("exec and python are not confined by the operating system: they may do what the daemon's user may".into())
+        Some(self.force().told())
     }
 
     fn attach<'a>(
@@ -113,6 +132,7 @@ struct LocalSandbox {
     shell: PathBuf,
     python: Option<PathBuf>,
     capabilities: Capabilities,
+    force: Force,
     left: Mutex<HashMap<TaskId, Vec<Process>>>,
 }
 
@@ -125,8 +145,27 @@ impl LocalSandbox {
         let program = program.cloned().ok_or_else(|| SandboxError::Start("python3 is not on PATH".into()))?;
         let (language, text) = (command.language, command.text.clone());
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
-        let plan = Some(Plan { limits: Limits::of_command(&self.session.0, &cwd) });
-        Ok(Job { program, language, text, cwd, env: self.env.clone(), plan })
+        let mut env = self.env.clone();
+        let plan = Plan { limits: Limits::of_command(&self.session.0, &cwd), ..self.plan(command, &mut env)? };
+        Ok(Job { program, language, text, cwd, env, plan: Some(plan) })
+    }
+
+    /// Returns what the command must not do, and tells it where to put what it needs for a while.
+    fn plan(&self, command: &Command, env: &mut Vec<(String, String)>) -> Result<Plan, SandboxError> {
+        let no_level = || SandboxError::Start("nobody said how far it may reach; this is a bug in nanod".into());
+        let reach = command.reach.as_ref().ok_or_else(no_level)?;
+        if reach.level == Level::Host {
+            return Ok(Plan::default());
+        }
+        if self.force.landlock.is_none() {
+            return Err(SandboxError::Start(self.force.told() + "; only `level = \"host\"` runs commands here"));
+        }
+        private_folder(&reach.temporary)?;
+        let own = self.force.mounts && reach.has_own_tmp();
+        let temporary = if own { "/tmp".into() } else { reach.temporary.to_string_lossy().into_owned() };
+        env.retain(|(name, _)| name != "TMPDIR");
+        env.push(("TMPDIR".into(), temporary));
+        Ok(Plan { reach: Some(Reach::clone(reach)), mounts: self.force.mounts, ..Plan::default() })
     }
 
     async fn run(&self, command: Command, cancel: &CancellationToken) -> Result<Report, SandboxError> {
@@ -142,7 +181,8 @@ impl LocalSandbox {
         process.drain().await;
         let left_running = process.alive();
         let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
-        let (mut output, spill) = process.output().render();
+        let (output, spill) = process.output().render();
+        let mut output = denial::noted(output, &ending, command.reach.as_deref());
         output.extend(limits.iter().map(|limit| format!("\n[{limit}]")));
         if left_running > 0 {
             self.keep(command.task, process);
@@ -194,6 +234,11 @@ async fn ending(
             }
         }
     }
+}
+
+/// Makes a folder that nobody else can look into.
+fn private_folder(path: &Path) -> Result<(), SandboxError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| SandboxError::io(path, why))
 }
 
 /// Returns the name of a signal.

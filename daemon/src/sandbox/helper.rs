@@ -84,6 +84,7 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<u8>
         ARGUMENT => keep,
         INNER => serve,
         confine::ARGUMENT => return Some(confine::enter(&mut arguments)),
+        confine::PROBE => return Some(confine::probe()),
         _ => return None,
     };
     Some(u8::from(prepare().and_then(|()| life()).is_err()))

@@ -3,6 +3,7 @@
 pub mod adopted;
 pub mod cgroup;
 pub mod confine;
+pub mod denial;
 pub mod descendants;
 pub mod features;
 pub mod helper;
@@ -14,6 +15,8 @@ pub mod peer;
 pub mod place;
 pub mod private;
 pub mod process;
+pub mod protected;
+pub mod reach;
 pub mod service;
 pub mod spool;
 pub mod workspace;
@@ -23,6 +26,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nano_protocol::id::TaskId;
@@ -121,6 +125,8 @@ pub struct Command {
     pub spill: PathBuf,
     /// Where what it printed last is while it runs, on a computer that shares the host's files.
     pub spool: PathBuf,
+    /// How far it reaches, on a computer that shares the host's files; there it must be said.
+    pub reach: Option<Arc<reach::Reach>>,
     /// Answer once it runs instead of at its end; it counts as left running.
     pub background: bool,
 }

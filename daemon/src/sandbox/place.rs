@@ -13,6 +13,7 @@ use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use ulid::Ulid;
 
+use super::reach::Reach;
 use super::workspace::{PathError, Workspace, check, io_error, not_regular, real_path, shown};
 use crate::crash;
 
@@ -48,7 +49,10 @@ impl Workspace {
                 Err(why) => return Err(io_error(path, why)),
             };
             match old.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-                None | Some(FileType::RegularFile) => return Ok(Place { given: path.to_owned(), folder, name, old }),
+                None | Some(FileType::RegularFile) => {
+                    self.may_write(path, &folder, &name)?;
+                    return Ok(Place { given: path.to_owned(), folder, name, old });
+                }
                 Some(FileType::Symlink) => at = follow(&at, &folder, &name).map_err(|why| io_error(path, why))?,
                 Some(other) => return Err(not_regular(path, other)),
             }
@@ -64,6 +68,11 @@ impl Workspace {
         Ok((self.made_folder(given, parent, make)?, name.into()))
     }
 
+    fn may_write(&self, given: &str, folder: &OwnedFd, name: &Path) -> Result<(), PathError> {
+        let folder = real_path(folder).map_err(|source| PathError::Io { path: shown(given), source })?;
+        self.check_reach(given, &folder.join(name), Reach::bars_writing)
+    }
+
     /// Opens a folder, made with its parents if need be, each step resolved beneath the root.
     fn made_folder(&self, given: &str, path: &Path, make: bool) -> Result<OwnedFd, PathError> {
         match self.open_at(given, path, OFlags::PATH | OFlags::DIRECTORY, &[]) {
@@ -76,6 +85,7 @@ impl Workspace {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         let folder = self.made_folder(given, parent, make)?;
         if let Some(name) = name {
+            self.may_write(given, &folder, Path::new(name))?;
             match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(why) => return Err(io_error(given, why)),

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::workspace::real_path;
 
+/// Where service managers put the secrets of services.
+const CREDENTIALS: [&str; 1] = ["/run/credentials"];
+
 /// Where the daemon's own files are.
 #[derive(Debug, Clone, Default)]
 pub struct Private {
@@ -29,6 +32,19 @@ impl Private {
         let of_config = Folder { path: beside.to_owned(), but_in: beside.to_owned() };
         let of_state = Folder { path: state.to_owned(), but_in: state.join("workspaces") };
         Self { files, folders: vec![of_config, of_state] }
+    }
+
+    /// Returns what tools must not even read: these files, the state folder, and the config's folder where it is of that
+    /// alone.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        let is_own = |folder: &&Folder| folder.path != folder.but_in || folder.path.ends_with("nanod");
+        let folders = self.folders.iter().filter(is_own).map(|folder| &folder.path);
+        let mut all: Vec<PathBuf> = self.files.iter().chain(folders).map(|path| real(path)).collect();
+        all.extend(CREDENTIALS.iter().map(PathBuf::from));
+        all.retain(|path| path.is_absolute());
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Tells whether an opened file, found below this workspace, is one of them, under whatever name.

@@ -9,9 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use super::reach::Reach;
 
 /// The deepest path that is taken.
 const DEPTH: usize = 256;
@@ -25,7 +28,11 @@ pub struct Workspace {
     root: Root,
     restrict: bool,
     readable: Vec<PathBuf>,
+    reach: Option<Arc<Reach>>,
 }
+
+/// Why a path is out of reach, if it is.
+pub(super) type Bars = fn(&Reach, &Path) -> Option<&'static str>;
 
 /// A folder that is opened once and resolved beneath.
 #[derive(Debug)]
@@ -44,6 +51,14 @@ pub enum PathError {
         path: String,
         /// The workspace.
         root: PathBuf,
+    },
+    /// It is kept from tools.
+    #[error("`{path}` is protected: {why}")]
+    Protected {
+        /// As it was given.
+        path: String,
+        /// In a clause.
+        why: &'static str,
     },
     /// It cannot name a file.
     #[error("bad path: {0}")]
@@ -69,7 +84,7 @@ pub enum PathError {
 impl Workspace {
     /// Opens the folder `path`; `restrict` keeps file tools below it.
     pub fn open(path: &Path, restrict: bool) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new() })
+        Ok(Self { root: Root::open(path)?, restrict, readable: Vec::new(), reach: None })
     }
 
     /// Adds folders, absolute, that may be read although they lie outside, as soon as they are there.
@@ -77,6 +92,24 @@ impl Workspace {
     pub fn with_readable(mut self, folders: Vec<PathBuf>) -> Self {
         self.readable.extend(folders);
         self
+    }
+
+    /// Keeps tools within `reach`, too; what it shows may be read.
+    #[must_use]
+    pub fn with_reach(self, reach: Reach) -> Self {
+        let readable = reach.shown.iter().chain([&reach.temporary]).cloned().collect();
+        Self { reach: Some(Arc::new(reach)), ..self.with_readable(readable) }
+    }
+
+    /// Returns how far commands reach that are run for it.
+    pub fn reach(&self) -> Option<Arc<Reach>> {
+        self.reach.clone()
+    }
+
+    /// Refuses what is out of reach.
+    pub(super) fn check_reach(&self, given: &str, path: &Path, bars: Bars) -> Result<(), PathError> {
+        let why = self.reach.as_ref().and_then(|reach| bars(reach, path));
+        why.map_or(Ok(()), |why| Err(PathError::Protected { path: shown(given), why }))
     }
 
     /// Returns where the folder really is.
@@ -141,14 +174,19 @@ impl Workspace {
         } else {
             rustix::fs::openat(&self.root.folder, path, flags, Mode::empty())
         };
-        opened.map_err(|why| match why {
+        let opened = opened.map_err(|why| match why {
             why if self.restrict && is_escape(why) => {
                 PathError::Outside { path: shown(given), root: self.root.path.clone() }
             }
             Errno::NXIO | Errno::NODEV => not_regular(given, FileType::Unknown),
             Errno::NAMETOOLONG => PathError::Bad(format!("`{}` is too long", shown(given))),
             why => io_error(given, why),
-        })
+        })?;
+        if self.reach.is_some() {
+            let real = real_path(&opened).map_err(|source| PathError::Io { path: shown(given), source })?;
+            self.check_reach(given, &real, Reach::bars_reading)?;
+        }
+        Ok(opened)
     }
 }
 

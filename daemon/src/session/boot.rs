@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, Command, News, Reply};
 use super::computer::{self, Attached};
 use super::offered::{found, known, refresh_tools};
+use super::reaching;
 use crate::config::AgentConfig;
 use crate::sandbox::workspace::Workspace;
 use crate::sandbox::{Capabilities, Capability, Sandbox, SandboxError};
@@ -57,10 +58,8 @@ impl Actor {
         }
         // Opened anew for each call: a workspace that was moved away or replaced is seen.
         let workspace = Workspace::open(path, restrict).map_err(|why| SandboxError::io(path, why))?;
-        // A result that was too long names a file there, and a skill the files beside it.
-        let mut readable = self.skills.folders();
-        readable.push(self.deps.spill(&self.record.session.id));
-        Ok(Arc::new(workspace.with_readable(readable)))
+        let reach = reaching::reach(&self.deps, &self.record.session, restrict, self.skills.folders(), workspace.path());
+        Ok(Arc::new(workspace.with_reach(reach)))
     }
 
     /// Gets the computer, or looks for it again, unless that is under way.

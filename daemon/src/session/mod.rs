@@ -23,6 +23,7 @@ mod offered;
 pub mod opening;
 pub mod profiles;
 pub mod prompt;
+mod reaching;
 pub mod reading;
 mod recovery;
 pub mod registry;

@@ -130,7 +130,8 @@ fn command(context: &ToolContext, source: &str, request: Request) -> Result<Comm
     // A fresh name: a call's id may be anything and need not be unique.
     let spill = context.spill.join(format!("output-{}.log", Ulid::generate()));
     let spool = intents::spool(&context.spill, &context.call);
-    Ok(Command { language, text, cwd, timeout, task: context.task.clone(), spill, spool, background })
+    let (task, reach) = (context.task.clone(), context.workspace.reach());
+    Ok(Command { language, text, cwd, timeout, task, spill, spool, reach, background })
 }
 
 fn timeout(context: &ToolContext, asked: Option<i64>) -> Result<Duration, String> {

@@ -67,6 +67,7 @@ pub fn shell(text: &str) -> Command {
         timeout: LONG,
         task,
         spool: spill.clone(),
+        reach: None,
         spill,
         background: false,
     }

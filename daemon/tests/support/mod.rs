@@ -12,6 +12,7 @@ use nano_protocol::session::Level;
 use nanod::booters::local::LocalBooter;
 use nanod::booters::{BootRequest, Booter};
 use nanod::sandbox::Sandbox;
+use nanod::sandbox::reach::Reach;
 use nanod::sandbox::workspace::Workspace;
 use nanod::tools::registry;
 use nanod::tools::{ToolContext, ToolOutcome};
@@ -41,15 +42,29 @@ impl Fixture {
         Self::with(true, Some(sandbox))
     }
 
+    /// With the same within `reach`, which is made from the widest one that is not `host`.
+    pub async fn within(booter: LocalBooter, reach: impl FnOnce(Reach) -> Reach) -> Self {
+        let sandbox = booter.attach(&request(), "").await.unwrap();
+        let mut fixture = Self::with(true, Some(sandbox));
+        let own = Reach::clone(&fixture.context.workspace.reach().unwrap());
+        let reach = reach(own);
+        let workspace = Workspace::open(&reach.workspace, !reach.elsewhere).unwrap();
+        fixture.context.workspace = Arc::new(workspace.with_reach(reach));
+        fixture
+    }
+
     fn with(restrict: bool, sandbox: Option<Arc<dyn Sandbox>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("w")).unwrap();
         std::fs::write(folder.path().join("secret"), "secret\n").unwrap();
+        let workspace = Workspace::open(&folder.path().join("w"), restrict).unwrap();
+        let reach = Reach::of(workspace.path().to_owned(), folder.path().canonicalize().unwrap().join("spill/tmp"));
+        let reach = Reach { elsewhere: !restrict, ..reach };
         let context = ToolContext {
             session: SessionId("ses_1".into()),
             task: TaskId("tsk_1".into()),
             call: "call_1".into(),
-            workspace: Arc::new(Workspace::open(&folder.path().join("w"), restrict).unwrap()),
+            workspace: Arc::new(workspace.with_reach(reach)),
             skills: Arc::default(),
             private: Arc::default(),
             sandbox,

@@ -1,7 +1,17 @@
 //! The last step before a command: gives up what it must not have, then becomes it.
 //!
 //! It is `nanod` run once more below the helper, so that what it gives up is given up by the command alone: the helper,
-//! which ends everything in the end, stays out of the command's reach.
+//! which ends everything in the end, stays out of the command's reach. No process stands between the two, so that the
+//! command's end is told as it was. In this order: a mount namespace, where one can be had, takes out of sight what is
+//! hidden and makes read-only what is protected; all capabilities go; Landlock keeps writing below the writable folders;
+//! and a filter takes away the system calls by which one could get out of all that.
+#![doc = include_str!("README.md")]
+
+mod filter;
+pub mod force;
+mod mounts;
+mod rights;
+mod rules;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,9 +22,13 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
+use super::reach::Reach;
+use force::Force;
 
 /// The hidden argument that makes `nanod` this step; the plan and the program with its arguments follow.
 pub const ARGUMENT: &str = "__exec-confined";
+/// The one that makes it try what it could do here, and tell.
+pub const PROBE: &str = "__probe-confined";
 /// The exit status where the program could not be started, as shells have it.
 const CANNOT: u8 = 126;
 
@@ -23,6 +37,10 @@ const CANNOT: u8 = 126;
 pub struct Plan {
     /// How much it may take.
     pub limits: Limits,
+    /// How far it reaches; none: as far as the daemon's user.
+    pub reach: Option<Reach>,
+    /// Whether it gets a mount namespace of its own.
+    pub mounts: bool,
 }
 
 /// Returns the command that becomes `program`, confined; what else it needs is added to it as to any other.
@@ -43,11 +61,31 @@ pub fn enter(arguments: &mut dyn Iterator<Item = OsString>) -> u8 {
     CANNOT
 }
 
+/// Tries on this process what could be done to a command, and prints what worked.
+pub fn probe() -> u8 {
+    let told = serde_json::to_string(&Force::try_here()).map(|text| writeln!(io::stdout(), "{text}"));
+    u8::from(!matches!(told, Ok(Ok(()))))
+}
+
 fn become_program(arguments: &mut dyn Iterator<Item = OsString>) -> io::Result<std::convert::Infallible> {
     let missing = || io::Error::other("nothing to run");
     let plan = arguments.next().ok_or_else(missing)?;
     let plan: Plan = serde_json::from_slice(plan.as_encoded_bytes())?;
     let program = arguments.next().ok_or_else(missing)?;
     plan.limits.apply()?;
+    if let Some(reach) = &plan.reach {
+        confine(reach, plan.mounts)?;
+    }
     Err(Command::new(program).args(arguments).exec())
+}
+
+fn confine(reach: &Reach, with_mounts: bool) -> io::Result<()> {
+    let are_sockets_closed = with_mounts && mounts::enter(reach).map_err(|why| at("mounts", why))?;
+    rights::drop_all().map_err(|why| at("capabilities", why))?;
+    rules::enforce(reach, with_mounts).map_err(|why| at("Landlock", why))?;
+    filter::apply(reach.has_network(), are_sockets_closed).map_err(|why| at("the system call filter", why))
+}
+
+fn at(what: &str, why: io::Error) -> io::Error {
+    io::Error::new(why.kind(), format!("it could not be confined ({what}: {why})"))
 }

@@ -1,0 +1,190 @@
+//! A mount namespace for one command: hidden places are covered, protected ones read-only, `/tmp` and shared memory its own.
+//!
+//! All of it is done by this process to itself, as root or in a user namespace; no other program is needed. The command
+//! cannot undo it: it has no capability, and the filter has no `mount`.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, mkdirat, openat, openat2, statvfs};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+};
+use rustix::process::{DumpableBehavior, chdir, getcwd, getegid, geteuid, set_dumpable_behavior};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::sandbox::reach::Reach;
+
+const TMP: &str = "/tmp";
+const SHARED_MEMORY: &str = "/dev/shm";
+/// The name there of the file that covers others, while it is needed.
+const NOTHING: &str = ".nothing";
+/// The sockets of this machine that have a name, closed or not.
+const SOCKETS: &str = "/proc/net/unix";
+/// So many are closed; where there are more, commands have no Unix sockets.
+const MOST: usize = 500;
+
+/// Gives this process mounts of its own; tells whether every socket outside the writable folders is out of its reach.
+pub fn enter(reach: &Reach) -> io::Result<bool> {
+    let here = getcwd(Vec::new())?;
+    leave()?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let open: Vec<(&Path, OwnedFd)> = reach.open().filter_map(|path| Some((path, hold(path).ok()?))).collect();
+    if reach.has_own_tmp() {
+        mount_bind(held(hold(&reach.temporary)?.as_fd()), TMP)?;
+    }
+    let nothing = shared_memory()?;
+    cover(reach, &open, nothing.as_fd())?;
+    protect(reach)?;
+    let are_closed = close_sockets(reach, nothing.as_fd());
+    fs::remove_file(Path::new(SHARED_MEMORY).join(NOTHING))?;
+    // The folder of before may lie below a cover: from there one could climb.
+    chdir(here)?;
+    Ok(are_closed)
+}
+
+/// Leaves the namespaces of the daemon: as root, or as root of a user namespace in which nothing else changes.
+#[expect(unsafe_code, reason = "no safe binding; see below")]
+fn leave() -> io::Result<()> {
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    // SAFETY: descriptors stay shared, and nothing else runs in this process.
+    match unsafe { unshare_unsafe(own) } {
+        Err(Errno::PERM) => {}
+        result => return Ok(result?),
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    // The maps belong to root otherwise.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    // SAFETY: as above.
+    unsafe { unshare_unsafe(own | UnshareFlags::NEWUSER) }?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+/// Opens a place, so that it can be found again once it is covered.
+fn hold(path: &Path) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn held(place: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", place.as_raw_fd())
+}
+
+/// Makes shared memory the command's own; returns an empty file there that nobody can open, to cover files with.
+fn shared_memory() -> io::Result<OwnedFd> {
+    mount("nano", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=1777")?;
+    let (name, flags) = (Path::new(SHARED_MEMORY).join(NOTHING), OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC);
+    Ok(openat(CWD, name, flags, Mode::empty())?)
+}
+
+/// Covers what is hidden, the outermost first, and uncovers what of it is to be seen.
+fn cover(reach: &Reach, open: &[(&Path, OwnedFd)], nothing: BorrowedFd<'_>) -> io::Result<()> {
+    let hidden = reach.hidden.iter().filter(|path| open.iter().all(|(one, _)| one != path));
+    let mut steps: Vec<_> = hidden.map(|path| (path.as_path(), None)).collect();
+    steps.extend(open.iter().map(|(path, place)| (*path, Some(place))));
+    steps.sort_by_key(|(path, _)| path.components().count());
+    let mut covers = Vec::new();
+    for (path, place) in steps {
+        let there = fs::metadata(path).ok();
+        match (place, there) {
+            (Some(place), there) => uncover(path, place, there.as_ref())?,
+            (None, Some(there)) if there.is_dir() => {
+                mount("nano", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=1m")?;
+                covers.push(path);
+            }
+            (None, Some(_)) => {
+                mount_bind(held(nothing), path)?;
+                covers.push(path);
+            }
+            (None, None) => {}
+        }
+    }
+    covers.into_iter().try_for_each(make_read_only)
+}
+
+/// Puts a folder back in its place, unless it is still there.
+fn uncover(path: &Path, place: &OwnedFd, there: Option<&fs::Metadata>) -> io::Result<()> {
+    let held_now = rustix::fs::fstat(place)?;
+    if there.is_some_and(|there| (there.dev(), there.ino()) == (held_now.st_dev, held_now.st_ino)) {
+        return Ok(());
+    }
+    fs::create_dir_all(path)?;
+    Ok(mount_bind_recursive(held(place.as_fd()), path)?)
+}
+
+/// Makes read-only what is protected. Its folder becomes a mount, too, or it could be moved away with what it holds.
+fn protect(reach: &Reach) -> io::Result<()> {
+    let is_writable = |path: &&PathBuf| reach.writable().iter().any(|root| path.starts_with(root));
+    let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+    let paths = reach.protected.iter().filter(is_writable);
+    let paths: Vec<&PathBuf> = paths.filter(|path| path.exists() || make(path, &reach.workspace).is_ok()).collect();
+    let inner = paths.iter().filter_map(|path| path.parent());
+    let folders: BTreeSet<&Path> = inner.filter(|folder| **folder != reach.workspace).collect();
+    for folder in folders {
+        mount_bind_recursive(folder, folder)?;
+    }
+    for path in paths {
+        // A link cannot be mounted on: then nothing beside it can be changed either.
+        match path.parent().filter(|_| is_link(path)) {
+            Some(parent) if parent != reach.workspace => read_only(parent)?,
+            _ => read_only(path)?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes, empty, what is protected and missing in a folder that has it usually: what is not there cannot be mounted on.
+fn make(path: &Path, workspace: &Path) -> Result<(), Errno> {
+    let folder = path.parent().filter(|folder| *folder != workspace).ok_or(Errno::NOENT)?;
+    let (flags, how) = (OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
+    let folder = openat2(CWD, folder, flags, Mode::empty(), how)?;
+    let name = path.file_name().unwrap_or_default();
+    if name == "hooks" || name == "skills" {
+        return mkdirat(folder, name, Mode::from_raw_mode(0o755));
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    openat(folder, name, flags, Mode::from_raw_mode(0o644)).map(drop)
+}
+
+fn read_only(path: &Path) -> io::Result<()> {
+    mount_bind_recursive(path, path)?;
+    make_read_only(path)
+}
+
+/// Makes the mount at `path` read-only; what it has of other restrictions must be said again.
+fn make_read_only(path: &Path) -> io::Result<()> {
+    let now = statvfs(path)?.f_flag;
+    let kept = [
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = kept.into_iter().filter(|(flag, _)| now.contains(*flag)).map(|(_, flag)| flag);
+    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |all, one| all | one);
+    Ok(mount_remount(path, flags, c"")?)
+}
+
+/// Covers every socket of this machine that the session may not write: D-Bus, systemd, Docker, nanod itself. A socket
+/// counts no rights to files before Landlock's ninth version, and who may talk to one of these may do what it does.
+fn close_sockets(reach: &Reach, nothing: BorrowedFd<'_>) -> bool {
+    let Ok(list) = File::open(SOCKETS) else { return false };
+    let own = [&reach.workspace, &reach.temporary];
+    let names = BufReader::new(list).lines().map_while(Result::ok);
+    let names = names.filter_map(|line| line.find(" /").and_then(|at| line.get(at + 1..)).map(PathBuf::from));
+    let others: BTreeSet<PathBuf> = names.filter(|path| !own.iter().any(|folder| path.starts_with(folder))).collect();
+    let close = |path: &PathBuf| match mount_bind(held(nothing), path) {
+        // What we cannot get at, the command cannot either.
+        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => true,
+        Err(_) => false,
+    };
+    others.len() <= MOST && others.iter().all(close)
+}
