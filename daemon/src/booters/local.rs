@@ -115,6 +115,10 @@ impl Booter for LocalBooter {
         Some(self.force().told())
     }
 
+    fn is_whole(&self) -> bool {
+        self.force().landlock.is_some() && self.force().lacking().is_empty()
+    }
+
     fn attach<'a>(
         &'a self,
         request: &'a BootRequest,

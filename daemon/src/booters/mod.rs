@@ -77,6 +77,10 @@ pub trait Booter: Send + Sync {
     fn note(&self) -> Option<String> {
         None
     }
+    /// Tells whether it does here all that it can do anywhere; [`Booter::note`] says what not.
+    fn is_whole(&self) -> bool {
+        true
+    }
     /// Tells whether its computers are somewhere else: they are made, given back, and have files of their own.
     fn is_remote(&self) -> bool {
         false

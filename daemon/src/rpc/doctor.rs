@@ -25,9 +25,8 @@ impl Serve for DaemonDoctor {
         let mut checks = vec![store(server), socket(&places.socket), keys(config, &places.config), addresses(config)];
         checks.push(names("models", models.names().collect(), "configure one, or set OPENAI_API_KEY"));
         checks.extend(deps.booters.iter().map(|booter| {
-            let (missing, note) = (booter.missing(), booter.note());
-            let (is_whole, detail) = (note.is_none(), missing.or(note).unwrap_or_else(|| "ready".into()));
-            some(&format!("booter {}", booter.kind()), is_whole, detail, None)
+            let detail = booter.missing().or_else(|| booter.note()).unwrap_or_else(|| "ready".into());
+            some(&format!("booter {}", booter.kind()), booter.is_whole(), detail, None)
         }));
         checks.extend(machine());
         checks.push(problems(skills.len(), bad));
