@@ -108,7 +108,8 @@ fn no_key_comes_out() {
     let script = commands.clone();
     let server = ModelServer::answering(move |request, number| {
         let lines = request["messages"].to_string();
-        assert!(!lines.contains("canary-"), "request {number} to the model holds a key: {lines}");
+        let leaks = leaks("a request", lines.as_bytes());
+        assert!(leaks.is_empty(), "request {number} to the model: {leaks:?}: {lines}");
         let all = script.lock().expect("the commands");
         Some(all.get(number - 1).map_or_else(|| Turn::text("done"), |one| Turn::exec(format!("c{number}"), one)))
     });

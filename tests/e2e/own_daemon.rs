@@ -78,7 +78,7 @@ const WAYS: [&str; 16] = [
 fn spelt(way: &str, socket: &Path) -> String {
     let socket = socket.display().to_string();
     let ask = format!("python3 ask.py {socket} daemon.status");
-    let wait = "wait_for() { while ! grep -q . \"$1\" 2>/dev/null; do sleep 0.02; done; }; ";
+    let wait = "wait_for() { while ! grep -qE 'Error:|-32003|uptime' \"$1\" 2>/dev/null; do sleep 0.02; done; }; ";
     let way = way.replace("ASK", &ask).replace("CTL", &nanoctl()).replace(" S ", &format!(" {socket} "));
     format!("{wait}rm -f out; {}", way.replace("=S ", &format!("={socket} ")))
 }

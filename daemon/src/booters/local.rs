@@ -180,7 +180,7 @@ impl LocalSandbox {
         let mut limits = Vec::new();
         let ending = ending(&mut process, &command, cancel, &mut limits).await?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
-            process.ended().await;
+            limits.extend(process.ended().await);
         }
         process.drain().await;
         let left_running = process.alive();

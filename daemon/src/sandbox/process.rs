@@ -88,12 +88,18 @@ impl Process {
         self.control = None;
     }
 
-    /// Ends everything and waits for that.
-    pub async fn ended(&mut self) {
+    /// Ends everything and waits for that; returns the limits that were reached.
+    pub async fn ended(&mut self) -> Vec<String> {
         self.end();
         let patience = Instant::now() + GRACE + BEYOND_GRACE;
-        while let Ok(Ok(Some(_))) = timeout_at(patience, self.news.next_line()).await {}
+        let mut limits = Vec::new();
+        while let Ok(Ok(Some(line))) = timeout_at(patience, self.news.next_line()).await {
+            if let Ok(News::Limited(limit)) = serde_json::from_str(&line) {
+                limits.push(limit);
+            }
+        }
         timeout_at(patience, self.keeper.wait()).await.ok();
+        limits
     }
 }
 
