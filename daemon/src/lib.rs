@@ -170,7 +170,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let clock = Clock::default();
     let finder = Finder::new(&env);
     let models = models(&config.models, &finder).await?;
-    let (group, private) = (socket_group(&config, &places), private(&config, &places));
+    let (group, private) = (socket_group(&config, &places), private(&config, &places, &env));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
@@ -262,9 +262,9 @@ async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog),
 }
 
 /// Returns what of all files is the daemon's own.
-fn private(config: &Config, places: &Places) -> Private {
+fn private(config: &Config, places: &Places, env: &Env) -> Private {
     let further = config.secret_files.iter().chain(&config.booters.shipyard_neo.credentials).cloned();
-    Private::new(&places.config, &places.state_dir, further)
+    Private::new(&places.config, &places.state_dir, further).with_credentials(env.folder("CREDENTIALS_DIRECTORY"))
 }
 
 /// Returns the group that may connect to the socket.

