@@ -132,6 +132,8 @@ A session that does nothing takes it as a task.")]
     Explain(explain::Args),
     /// Show how the daemon is
     Status,
+    /// Look for what is missing or wrong; 1 if something is wrong
+    Doctor,
     /// Have the daemon read its config anew
     #[command(
         after_help = "A config with a mistake changes nothing: the error names file, line and key. What needs a restart keeps its

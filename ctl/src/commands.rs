@@ -4,6 +4,7 @@ pub mod agents;
 pub mod approvals;
 pub mod catalog;
 pub mod demo;
+pub mod doctor;
 pub mod events;
 pub mod explain;
 pub mod followup;
@@ -57,6 +58,7 @@ pub fn dispatch(cli: Cli) -> Result<(), Failure> {
         Verb::Deny(args) => approvals::deny(context, args),
         Verb::Explain(args) => explain::run(context, args),
         Verb::Status => status::run(context),
+        Verb::Doctor => doctor::run(context),
         Verb::Reload => reload::run(context),
         Verb::Shutdown(args) => shutdown::run(context, &args),
         Verb::Rpc(args) => rpc::run(context, &args),

@@ -18,6 +18,7 @@
 //! session             the double loop: registry → actor → pure machine → one commit → acts
 //! schedule            follow-ups: pure calendar, one scheduler
 //! rpc                 the socket: frame → dispatch → typed method
+//! beside              what goes on while requests are answered
 //! reload              beside the assembly: makes anew what that made of the configuration
 //! ```
 //!
@@ -26,6 +27,7 @@
 //! acts. Events walk up: `store::writer` publishes what is durable to `session::event_log`, from which `rpc::events`
 //! pulls for each subscriber at its own pace.
 
+mod beside;
 pub mod booters;
 pub mod clock;
 pub mod config;
@@ -56,14 +58,14 @@ use config::{Config, ModelConfig};
 use model::catalog::Catalog;
 use model::detect::Finder;
 use reload::Reload;
-use rpc::Server;
 use rpc::listener::Socket;
-use sandbox::leftovers;
+use rpc::{Server, Started};
 use sandbox::private::Private;
+use sandbox::{adopted, leftovers};
 use schedule::scheduler::Scheduler;
 use session::configured::{Asked, Configured, Live};
 use session::deps::Deps;
-use session::event_log::{self, EventLog};
+use session::event_log::EventLog;
 use session::profiles::{self, Profiles};
 use session::registry::Registry;
 use session::steering_watch::Workspaces;
@@ -169,15 +171,16 @@ pub enum Phase {
 /// Runs the daemon until `shutdown` has ended it.
 pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
+    adopted::watch();
     let lock = store::lock(&places.state_dir).await?;
     let mark = leftovers::end_all(&places.state_dir).await;
     let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
-    let (started_at, finder) = (clock.now(), Finder::new(&env));
+    let finder = Finder::new(&env);
     let models = models(&config.models, &finder).await?;
-    let (group, private) = (socket_group(&config, &places), private(&config, &places));
+    let (group, private) = (socket_group(&config, &places), private(&config, &places, &env));
     let (library, changed) = library(&config, &env);
-    let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
+    let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let web = Settings::new(config.web.clone());
     let live = Live::new(Configured::new(config, private, models));
@@ -185,6 +188,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let deps = Arc::new(Deps {
         store,
         events,
+        started_at: clock.now(),
         clock,
         live,
         profiles,
@@ -195,7 +199,6 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         booters,
         computers: session::computer::Wake::default(),
         processes: session::processes::Processes::default(),
-        started_at,
         shutdown: shutdown.clone(),
         state: places.state_dir.clone(),
         workspaces: Workspaces::default(),
@@ -210,9 +213,10 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let socket = Socket::bind(&places.socket, group)
         .await
         .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
-    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started_at, ask));
+    let started = Started { places: places.clone(), notifies: env.get("NOTIFY_SOCKET").is_some() };
+    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started, ask));
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(socket.serve(server, shutdown.stopping().clone(), closing.clone()));
+    let serving = tokio::spawn(socket.serve(server, mark, shutdown.stopping().clone(), closing.clone()));
     if !shutdown.stopping().is_cancelled() {
         tell(Phase::Ready);
     }
@@ -226,7 +230,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         () = shutdown.stopping().cancelled() => {}
     }
     shutdown.spawn("scheduler", scheduler.run());
-    attend(&deps, changed);
+    beside::attend(&deps, changed);
     shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
     end(&deps, &registry, serving, closing).await
 }
@@ -272,37 +276,15 @@ async fn open_store(state: &Path, lock: &StateLock) -> Result<(Store, EventLog),
 }
 
 /// Returns what of all files is the daemon's own.
-fn private(config: &Config, places: &Places) -> Private {
+fn private(config: &Config, places: &Places, env: &Env) -> Private {
     let further = config.secret_files.iter().chain(&config.booters.shipyard_neo.credentials).cloned();
-    Private::new(&places.config, &places.state_dir, further)
+    Private::new(&places.config, &places.state_dir, further).with_credentials(env.folder("CREDENTIALS_DIRECTORY"))
 }
 
 /// Returns the group that may connect to the socket.
 fn socket_group(config: &Config, places: &Places) -> Option<u32> {
     let shared = (places.socket == Path::new(SYSTEM_SOCKET)).then_some("nanod");
     config.daemon.socket_group.as_deref().or(shared).and_then(rpc::listener::group_id)
-}
-
-/// Starts what goes on beside requests: taking up changed skills, forgetting old events.
-fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
-    let shutdown = &deps.shutdown;
-    let told = deps.clone();
-    tokio::task::spawn_blocking(move || tell_of_booters(&told.booters));
-    shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
-    shutdown.spawn("deleted", session::deletion::remove_folders(deps.clone()));
-    shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
-    shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
-    let (store, clock, live) = (deps.store.clone(), deps.clock.clone(), deps.live.clone());
-    shutdown.spawn("keep-events", event_log::keep_short(store, clock, live, shutdown.stopping().clone()));
-}
-
-/// Logs what people should know of each booter that is used here, such as how far it confines commands.
-fn tell_of_booters(booters: &[Arc<dyn Booter>]) {
-    for booter in booters.iter().filter(|booter| booter.missing().is_none()) {
-        if let Some(note) = booter.note() {
-            tracing::info!(booter = booter.kind(), "{note}");
-        }
-    }
 }
 
 /// Returns the skills there are, and what tells of their changes.

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
     if let Some(status) = helper::run_if_asked(std::env::args_os().skip(1)) {
         return ExitCode::from(status);
     }
+    keep_memory_to_itself();
     let arguments = arguments();
     let env = Env::capture();
     if let Some(Command::Store(command)) = &arguments.command {
@@ -114,8 +115,7 @@ fn main() -> ExitCode {
     // Signals beyond that ask for nothing new.
     let start = Start { config, places, env, helper, reload: mpsc::channel(8), tell };
     // More than two: a read of the store may wait for a sync, and must not hold up all others.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("no threads: {why}"), 1),
     };
@@ -136,6 +136,15 @@ fn main() -> ExitCode {
             };
             complain(&error.to_string(), status)
         }
+    }
+}
+
+/// Keeps keys and transcripts in this process: no core, and no other process of the user may read or trace it.
+fn keep_memory_to_itself() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let no_core = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    if let Err(why) = set_dumpable_behavior(DumpableBehavior::NotDumpable).and(no_core) {
+        complain(&format!("other processes of this user may read its memory: {why}"), 0);
     }
 }
 

@@ -79,7 +79,7 @@ impl Reload {
         self.deps.shutdown.set_drain(next.daemon.drain);
         self.deps.skills.rename(next.skills.paths.clone(), next.skills.trust.clone());
         self.deps.web.replace(next.web.clone());
-        let private = private(&next, &self.places);
+        let private = private(&next, &self.places, &self.env);
         self.deps.live.replace(Configured::new(next, private, models));
         tracing::info!(config = %self.places.config.display(), "the config was reloaded");
         if !kept.is_empty() {

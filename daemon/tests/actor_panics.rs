@@ -126,7 +126,7 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
         booters: vec![Arc::new(Panicky { inner, armed: AtomicBool::new(false) })],
         computers: Wake::default(),
         processes: nanod::session::processes::Processes::default(),
-        web: nanod::tools::web::Settings::new(nanod::config::Config::default().web),
+        web: nanod::tools::web::Settings::new(Config::default().web),
         shutdown: Shutdown::default(),
         state: folder.to_owned(),
         workspaces: Workspaces::default(),

@@ -47,7 +47,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "tools::schedule_followup",
         ],
     ),
-    // Stands beside the assembly: it makes anew what that made of the configuration.
+    // These two stand beside the assembly; the second makes anew what that made of the configuration.
+    ("beside", &["booters", "session", "skills"]),
     ("reload", &["config", "session", "telemetry"]),
     ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "crash", "shutdown"]),
 ];

@@ -60,6 +60,28 @@ wire! {
         pub rss_bytes: u64,
     }
 
+    /// Result of `daemon.doctor`.
+    pub struct Doctor {
+        /// What was looked at, always the same in the same order.
+        pub checks: Vec<Check>,
+    }
+
+    /// One thing that `daemon.doctor` looked at.
+    pub struct Check {
+        /// What.
+        pub name: String,
+        /// Whether it is as it should be, or nearly.
+        pub ok: bool,
+        /// Whether it is there in part only, which does no harm by itself.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub partial: bool,
+        /// What was found.
+        pub detail: String,
+        /// What to do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub hint: Option<String>,
+    }
+
     /// The schedule in brief.
     pub struct FollowupStatus {
         /// How many will fire.

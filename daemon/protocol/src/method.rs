@@ -22,6 +22,7 @@ macro_rules! methods {
         $with! {
             DaemonHello, "daemon.hello", daemon::HelloParams, daemon::Hello;
             DaemonStatus, "daemon.status", daemon::Nothing, daemon::Status;
+            DaemonDoctor, "daemon.doctor", daemon::Nothing, daemon::Doctor;
             DaemonReload, "daemon.reload", daemon::Nothing, daemon::Done;
             DaemonShutdown, "daemon.shutdown", daemon::ShutdownParams, daemon::Done;
             SessionCreate, "session.create", session::CreateParams, session::Session;

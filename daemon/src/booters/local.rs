@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use nano_protocol::id::TaskId;
+use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::Level;
 use nano_protocol::tool::Prompt;
 use tokio::time::{Instant, sleep};
@@ -23,6 +23,7 @@ use crate::sandbox::confine::force::Force;
 use crate::sandbox::denial;
 use crate::sandbox::helper::{Job, News};
 use crate::sandbox::leftovers::MARK;
+use crate::sandbox::limits::Limits;
 use crate::sandbox::process::Process;
 use crate::sandbox::reach::{Reach, told};
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};
@@ -70,7 +71,7 @@ impl LocalBooter {
         on_path(program, path)
     }
 
-    fn sandbox(&self) -> Result<Arc<dyn Sandbox>, SandboxError> {
+    fn sandbox(&self, session: &SessionId) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let shells = ["/bin/bash", "/bin/sh"].map(PathBuf::from);
         let shell = shells.into_iter().find(|file| runs(file));
         let shell =
@@ -78,9 +79,9 @@ impl LocalBooter {
         let python = self.on_path("python3");
         let really = DECLARED.into_iter().filter(|one| *one != Capability::Python || python.is_some());
         let capabilities = Capabilities::Known(really.collect());
-        let (helper, env) = (self.helper.clone(), self.env.clone());
-        let force = self.force();
-        Ok(Arc::new(LocalSandbox { helper, env, shell, python, capabilities, force, left: Mutex::default() }))
+        let (helper, env, session) = (self.helper.clone(), self.env.clone(), session.clone());
+        let (force, left) = (self.force(), Mutex::default());
+        Ok(Arc::new(LocalSandbox { session, helper, env, shell, python, capabilities, force, left }))
     }
 }
 
@@ -131,17 +132,22 @@ impl Booter for LocalBooter {
         Some(self.force().told())
     }
 
+    fn is_whole(&self) -> bool {
+        self.force().landlock.is_some() && self.force().lacking().is_empty()
+    }
+
     fn attach<'a>(
         &'a self,
-        _request: &'a BootRequest,
+        request: &'a BootRequest,
         _handle: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         // Nothing is kept running: what this machine has now is what the session has.
-        Box::pin(async { self.sandbox() })
+        Box::pin(async { self.sandbox(&request.session) })
     }
 }
 
 struct LocalSandbox {
+    session: SessionId,
     helper: PathBuf,
     env: Vec<(String, String)>,
     shell: PathBuf,
@@ -161,7 +167,7 @@ impl LocalSandbox {
         let (language, text) = (command.language, command.text.clone());
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
         let mut env = self.env.clone();
-        let plan = self.plan(command, &mut env)?;
+        let plan = Plan { limits: Limits::of_command(&self.session.0, &cwd), ..self.plan(command, &mut env)? };
         Ok(Job { program, language, text, cwd, env, plan: Some(plan), input: false })
     }
 
@@ -202,15 +208,17 @@ impl LocalSandbox {
         crash::point("exec.spawn.before");
         let mut process = Process::start(&self.helper, &job, command.spill.clone(), command.spool.clone()).await?;
         crash::point("exec.spawn.after");
-        let ending = ending(&mut process, &command, cancel).await?;
+        let mut limits = Vec::new();
+        let ending = ending(&mut process, &command, cancel, &mut limits).await?;
         if matches!(ending, Ending::TimedOut | Ending::Cancelled) {
-            process.ended().await;
+            limits.extend(process.ended().await);
         }
         process.drain().await;
         let left_running = process.alive();
         let later = if left_running > 0 { process.output().keep_the_rest() } else { None };
         let (output, spill) = process.output().render();
-        let output = denial::noted(output, &ending, command.reach.as_deref());
+        let mut output = denial::noted(output, &ending, command.reach.as_deref());
+        output.extend(limits.iter().map(|limit| format!("\n[{limit}]")));
         if left_running > 0 {
             process.goes_on_alone();
             self.keep(command.task, process);
@@ -234,7 +242,12 @@ impl LocalSandbox {
     }
 }
 
-async fn ending(process: &mut Process, command: &Command, cancel: &CancellationToken) -> Result<Ending, SandboxError> {
+async fn ending(
+    process: &mut Process,
+    command: &Command,
+    cancel: &CancellationToken,
+    limits: &mut Vec<String>,
+) -> Result<Ending, SandboxError> {
     let mut limit = pin!(sleep(command.timeout));
     loop {
         let news = tokio::select! {
@@ -247,6 +260,7 @@ async fn ending(process: &mut Process, command: &Command, cancel: &CancellationT
         match news {
             Some(News::Started) if command.background => limit.as_mut().reset(Instant::now() + BACKGROUND),
             Some(News::Started) => {}
+            Some(News::Limited(limit)) => limits.push(limit),
             Some(News::Exited(code)) => return Ok(Ending::Exited(code)),
             Some(News::Signalled(number)) => return Ok(Ending::Signalled(signal_name(number))),
             Some(News::Failed(why)) => return Err(SandboxError::Start(why)),

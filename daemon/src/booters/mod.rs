@@ -85,6 +85,10 @@ pub trait Booter: Send + Sync {
     fn environment(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Tells whether it does here all that it can do anywhere; [`Booter::note`] says what not.
+    fn is_whole(&self) -> bool {
+        true
+    }
     /// Tells whether its computers are somewhere else: they are made, given back, and have files of their own.
     fn is_remote(&self) -> bool {
         false

@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Server;
 use super::connection::{self, Connections};
+use super::door::Door;
 
 /// Returns the id of a group of this machine's own list.
 pub fn group_id(name: &str) -> Option<u32> {
@@ -52,9 +53,16 @@ impl Socket {
         Ok(Self { listener, path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() })
     }
 
-    /// Serves connections until `closing`; then those that are open end as well.
-    pub async fn serve(self, server: Arc<Server>, stopping: CancellationToken, closing: CancellationToken) {
+    /// Serves connections until `closing`; then those that are open end as well. Who carries `mark` is not served.
+    pub async fn serve(
+        self,
+        server: Arc<Server>,
+        mark: Option<(String, String)>,
+        stopping: CancellationToken,
+        closing: CancellationToken,
+    ) {
         let connections = Arc::new(Connections::default());
+        let door = Arc::new(Door::new(mark.map(|(_, value)| value)));
         let open = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
@@ -66,7 +74,12 @@ impl Socket {
                 Ok(stream) => match stream.peer_creds().map(|peer| peer.euid()) {
                     Ok(Some(uid)) => {
                         let (server, closing) = (server.clone(), closing.clone());
-                        open.spawn(connection::serve(stream, uid, server, connections.clone(), closing));
+                        let (door, connections) = (door.clone(), connections.clone());
+                        open.spawn(async move {
+                            if let Some(stream) = door.let_in(stream).await {
+                                connection::serve(stream, uid, server, connections, closing).await;
+                            }
+                        });
                     }
                     unknown => tracing::warn!(?unknown, "a peer without credentials was turned away"),
                 },

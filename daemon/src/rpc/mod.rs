@@ -7,6 +7,8 @@ mod connection;
 mod daemon;
 mod discover;
 mod dispatch;
+mod doctor;
+mod door;
 mod events;
 mod followup;
 mod frame;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use nano_protocol::time::Timestamp;
 
+use crate::config::places::Places;
 use crate::schedule::scheduler::Scheduler;
 use crate::session::configured::Ask;
 use crate::session::deps::Deps;
@@ -38,12 +41,22 @@ pub struct Server {
     pub started_at: Timestamp,
     keys: KeyLocks,
     reload: Ask,
+    start: Started,
+}
+
+/// How the daemon was started.
+pub struct Started {
+    /// Where things are.
+    pub places: Places,
+    /// Whether a service manager wants to hear how far it is.
+    pub notifies: bool,
 }
 
 impl Server {
     /// Makes the server of these sessions and follow-ups.
-    pub fn new(registry: Registry, scheduler: Scheduler, started_at: Timestamp, reload: Ask) -> Self {
-        Self { registry, scheduler, started_at, keys: KeyLocks::default(), reload }
+    pub fn new(registry: Registry, scheduler: Scheduler, start: Started, reload: Ask) -> Self {
+        let started_at = registry.deps().started_at;
+        Self { registry, scheduler, started_at, keys: KeyLocks::default(), reload, start }
     }
 
     fn deps(&self) -> &Arc<Deps> {

@@ -5,14 +5,19 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// What is needed of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    zombie: bool,
-    parent: i32,
+pub(super) struct Stat {
+    /// It has ended, and nobody has waited for it.
+    pub zombie: bool,
+    /// The process that would.
+    pub parent: i32,
+    /// When it began, in ticks since the machine did.
+    pub started: u64,
 }
 
 /// Returns every living process below `root`, children of its children too.
@@ -52,10 +57,24 @@ fn above(pid: i32, all: &HashMap<i32, Stat>) -> impl Iterator<Item = i32> {
     std::iter::successors(Some(pid), |at| Some(all.get(at)?.parent)).take(all.len() + 1)
 }
 
-fn all() -> HashMap<i32, Stat> {
+/// Returns every process that `/proc` shows.
+pub(super) fn all() -> HashMap<i32, Stat> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: i32| Some((pid, parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))).collect()
+    pids.filter_map(|pid: i32| Some((pid, of(pid)?))).collect()
+}
+
+/// Returns what `/proc` shows of one process.
+pub(super) fn of(pid: i32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Returns how many threads all processes of a user have.
+pub(super) fn threads_of(user: u32) -> u64 {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let theirs = pids.filter(|entry| entry.metadata().is_ok_and(|folder| folder.uid() == user));
+    let threads = theirs.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
+    threads.map(|threads| threads.count() as u64).sum()
 }
 
 /// Parses what follows the command's name, which may hold anything, brackets and blanks too.
@@ -63,7 +82,8 @@ fn parse(stat: &str) -> Option<Stat> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let zombie = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
-    Some(Stat { zombie, parent })
+    let started = fields.nth(17).and_then(|ticks| ticks.parse().ok()).unwrap_or(0);
+    Some(Stat { zombie, parent, started })
 }
 
 #[cfg(test)]
@@ -75,8 +95,10 @@ mod tests {
     #[test]
     fn stat_lines() {
         let check = |line: &str, expected| assert_eq!(parse(line), expected, "{line}");
-        check("7 (sh) S 3 7 5 0 -1", Some(Stat { zombie: false, parent: 3 }));
-        check("7 (a) b) (c) Z 3 7 5 0", Some(Stat { zombie: true, parent: 3 }));
+        let stat = |zombie, started| Some(Stat { zombie, parent: 3, started });
+        check("7 (sh) S 3 7 5 0 -1", stat(false, 0));
+        check("7 (a) b) (c) Z 3 7 5 0", stat(true, 0));
+        check("7 (sh) S 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 4711 22 23", stat(false, 4711));
         check("7 (sh) S", None);
         check("", None);
     }
@@ -84,7 +106,7 @@ mod tests {
     /// 1 ← 2 ← 3 ← 4 ← 5, 1 ← 6; 8 and 9 are each other's parent, as numbers that were used again may be.
     fn tree() -> HashMap<i32, Stat> {
         let parents = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 1), (8, 9), (9, 8)];
-        parents.into_iter().map(|(pid, parent)| (pid, Stat { zombie: false, parent })).collect()
+        parents.into_iter().map(|(pid, parent)| (pid, Stat { zombie: false, parent, started: 0 })).collect()
     }
 
     #[test]

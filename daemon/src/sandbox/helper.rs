@@ -76,6 +76,8 @@ pub enum News {
     Exited(i32),
     /// The program was ended by the signal of this number.
     Signalled(i32),
+    /// It came up against this limit; how it ended follows.
+    Limited(String),
 }
 
 /// Serves as keeper, helper or last step if the first of the program's arguments asks for that, and returns the exit
@@ -121,9 +123,14 @@ fn serve() -> io::Result<()> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let job: Job = serde_json::from_str(&line)?;
+    let limits = job.plan.as_ref().map(|plan| plan.limits.clone()).unwrap_or_default();
+    limits.groups.make();
     let shell = match start(&job) {
         Ok(child) => child.id(),
-        Err(why) => return tell(&control, &News::Failed(why.to_string())),
+        Err(why) => {
+            limits.groups.remove();
+            return tell(&control, &News::Failed(why.to_string()));
+        }
     };
     tell(&control, &News::Started).ok();
     thread::Builder::new().name("control".into()).spawn(move || {
@@ -131,10 +138,15 @@ fn serve() -> io::Result<()> {
         io::copy(&mut reader, &mut io::sink()).ok();
         end_all();
     })?;
-    reap(shell, |status| {
+    let ended = reap(shell, |status| {
         // The daemon may be gone; what is left is ended all the same.
+        for limit in limits.reached(status.exit_status(), status.terminating_signal()) {
+            tell(&control, &News::Limited(limit)).ok();
+        }
         tell(&control, &news(status)).ok();
-    })
+    });
+    limits.groups.remove();
+    ended
 }
 
 /// Sees to it that no descriptor the daemon was started with reaches a command.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid, getpid};
 
+use super::cgroup;
 use super::descendants::{chosen, signal_all};
 use super::helper::GRACE;
 use crate::clock::Clock;
@@ -70,6 +71,7 @@ pub async fn end_all(state: &Path) -> Option<(String, String)> {
                 (_, 0) => tracing::warn!(found, "processes that an earlier run left were ended"),
                 _ => tracing::error!(found, left, "processes that an earlier run left do not end"),
             }
+            cgroup::prepare(&mark).await;
             Some((MARK.to_owned(), mark))
         }
         Err(error) => {
@@ -110,6 +112,11 @@ fn belongs(mark: &str) -> HashMap<i32, bool> {
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let marked = pids.filter_map(|pid| Some((pid, marked(&environment(pid)?)? == mark.as_bytes())));
     marked.chain([(own, false)]).collect()
+}
+
+/// Tells whether the environment of a process of our user has this mark.
+pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
+    environment(pid).is_some_and(|environment| marked(&environment) == Some(mark.as_bytes()))
 }
 
 fn environment(pid: i32) -> Option<Vec<u8>> {

@@ -1,14 +1,18 @@
 //! Sandboxes: the computers of sessions, and what they can do. Processes are started here and nowhere else.
 
+pub mod adopted;
+pub mod cgroup;
 pub mod confine;
 pub mod denial;
 pub mod descendants;
+pub mod features;
 pub mod helper;
 pub mod lease;
 pub mod leftovers;
 pub mod limits;
 pub mod output;
 pub mod path_error;
+pub mod peer;
 pub mod place;
 pub mod private;
 pub mod process;

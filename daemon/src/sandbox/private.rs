@@ -34,6 +34,14 @@ impl Private {
         Self { files, folders: vec![of_config, of_state] }
     }
 
+    /// Adds the folder of what a service manager entrusted to the daemon; nobody works in there.
+    #[must_use]
+    pub fn with_credentials(mut self, folder: Option<PathBuf>) -> Self {
+        let nowhere = PathBuf::from("/dev/null/nowhere");
+        self.folders.extend(folder.map(|path| Folder { path, but_in: nowhere }));
+        self
+    }
+
     /// Returns what tools must not even read: these files, the state folder, and the config's folder where it is of that
     /// alone.
     pub fn hidden(&self) -> Vec<PathBuf> {

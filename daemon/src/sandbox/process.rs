@@ -16,12 +16,12 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::SandboxError;
 use super::descendants::descendants;
 use super::helper::{ARGUMENT, GRACE, Job, News};
 use super::leftovers::MARK;
 use super::output::Output;
 use super::spool::{Held, Spool};
+use super::{SandboxError, adopted};
 
 /// How long a pipe that somebody still holds must be silent to count as drained.
 const IDLE: Duration = Duration::from_millis(100);
@@ -111,12 +111,18 @@ impl Process {
         self.control = None;
     }
 
-    /// Ends everything and waits for that.
-    pub async fn ended(&mut self) {
+    /// Ends everything and waits for that; returns the limits that were reached.
+    pub async fn ended(&mut self) -> Vec<String> {
         self.end();
         let patience = Instant::now() + GRACE + BEYOND_GRACE;
-        while let Ok(Ok(Some(_))) = timeout_at(patience, self.news.next_line()).await {}
+        let mut limits = Vec::new();
+        while let Ok(Ok(Some(line))) = timeout_at(patience, self.news.next_line()).await {
+            if let Ok(News::Limited(limit)) = serde_json::from_str(&line) {
+                limits.push(limit);
+            }
+        }
         timeout_at(patience, self.keeper.wait()).await.ok();
+        limits
     }
 }
 
@@ -134,7 +140,7 @@ pub(super) async fn keeper(
     // It may be left behind as well.
     command.envs(job.env.iter().filter(|(name, _)| name == MARK).cloned());
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(output).stderr(input);
-    let child = command.spawn()?;
+    let child = adopted::started(|| command.spawn(), Child::id)?;
     // It holds our copies of the other ends: nobody would see them close.
     drop(command);
     ours.set_nonblocking(true)?;

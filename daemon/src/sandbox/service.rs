@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::helper::{Job, News};
 use super::process::keeper;
-use super::{Language, SandboxError};
+use super::{Language, SandboxError, adopted};
 
 /// How many of the last lines it printed are kept for whoever asks why it ended.
 const LAST: usize = 5;
@@ -130,7 +130,8 @@ pub fn quoted(word: &str) -> String {
 pub fn first_line(path: &Path, argument: &str, env: &[(String, String)], within: Duration) -> Option<String> {
     let mut command = Command::new(path);
     command.arg(argument).env_clear().envs(env.iter().cloned()).current_dir("/");
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = adopted::started(|| command.spawn(), |child| Some(child.id())).ok()?;
     let stdout = child.stdout.take()?;
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {

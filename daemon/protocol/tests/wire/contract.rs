@@ -33,6 +33,7 @@ const CREATE: &str =
 pub const METHODS: &[Row] = &[
     ("daemon.hello", "client protocol", "server version protocol"),
     ("daemon.status", "", "version pid started_at uptime_ms sessions tasks followups store rss_bytes"),
+    ("daemon.doctor", "", "checks"),
     ("daemon.reload", "", ""),
     ("daemon.shutdown", "grace_ms?", ""),
     ("session.create", CREATE, SESSION),

@@ -160,6 +160,6 @@ fn note(news: &News, ending: &mut Ending) {
     match news {
         News::Exited(status) => ending.status = Some(*status),
         News::Signalled(number) => ending.signal = Some(signal_name(*number)),
-        News::Started | News::Failed(_) => {}
+        News::Started | News::Failed(_) | News::Limited(_) => {}
     }
 }
