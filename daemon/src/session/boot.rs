@@ -58,7 +58,8 @@ impl Actor {
         }
         // Opened anew for each call: a workspace that was moved away or replaced is seen.
         let workspace = Workspace::open(path, restrict).map_err(|why| SandboxError::io(path, why))?;
-        let reach = reaching::reach(&self.deps, &self.record.session, restrict, self.skills.folders(), workspace.path());
+        let reach =
+            reaching::reach(&self.deps, &self.record.session, restrict, self.skills.folders(), workspace.path());
         Ok(Arc::new(workspace.with_reach(reach)))
     }
 

@@ -15,7 +15,9 @@ use super::{both, run, support};
 async fn fixture(booter: LocalBooter, level: Level) -> Fixture {
     let w = Fixture::within(booter, |reach| {
         let root = reach.workspace.parent().unwrap().to_owned();
-        for path in ["state/store/db", "state/workspaces/other/notes", "state/spill/s/long", "config/nanod/nanod.toml", "key"] {
+        for path in
+            ["state/store/db", "state/workspaces/other/notes", "state/spill/s/long", "config/nanod/nanod.toml", "key"]
+        {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
             fs::write(root.join(path), "s3cret\n").unwrap();
         }
@@ -75,7 +77,8 @@ async fn file_tools_see_no_more_than_commands() {
             for path in ["key", "link", "../key", "../state/store/db", "../config/nanod/nanod.toml"] {
                 let why = w.failed("read_file", json!({"path": path})).await;
                 let inside = path == "key";
-                let expected = if inside || elsewhere { " is protected: it belongs to nanod" } else { "outside the workspace" };
+                let expected =
+                    if inside || elsewhere { " is protected: it belongs to nanod" } else { "outside the workspace" };
                 assert!(why.contains(expected), "{level} {elsewhere} {path}: {why}");
             }
             assert!(!w.done("grep", json!({"pattern": "s3cret"})).await.contains("key:"));

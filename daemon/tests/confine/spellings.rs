@@ -116,7 +116,8 @@ async fn each_spelling_destroys_where_nothing_is_in_its_way() {
     let there = |name: &str| std::process::Command::new("which").arg(name).output().is_ok_and(|it| it.status.success());
     let missing: Vec<&str> = tools.into_iter().filter(|name| !there(name)).collect();
     let all: Vec<&str> = SPELLINGS.into_iter().chain(MODES).collect();
-    let expected: Vec<&str> = all.iter().copied().filter(|one| !missing.iter().any(|name| one.contains(name))).collect();
+    let expected: Vec<&str> =
+        all.iter().copied().filter(|one| !missing.iter().any(|name| one.contains(name))).collect();
     assert_eq!(destroy(&fixture, &all).await, expected);
 }
 

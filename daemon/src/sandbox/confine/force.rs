@@ -65,9 +65,11 @@ impl Force {
     pub fn told(&self) -> String {
         let levels = "exec and python are confined by the operating system below the level host";
         match (self.landlock, self.lacking()) {
-            (None, _) => "exec and python are refused below the level host: this kernel has no Landlock to confine them \
+            (None, _) => {
+                "exec and python are refused below the level host: this kernel has no Landlock to confine them \
                           with"
-                .into(),
+                    .into()
+            }
             (Some(version), lacking) if lacking.is_empty() => format!("{levels}: in full (Landlock {version})"),
             (Some(version), lacking) => format!("{levels}: partial (Landlock {version}): {}", lacking.join("; ")),
         }

@@ -15,9 +15,8 @@ use crate::sandbox::reach::{Reach, SYSTEM};
 /// The newest that is asked for; an older kernel does what it can, and that is told.
 const NEWEST: ABI = ABI::V9;
 /// Devices that programs expect; with what a terminal needs.
-const DEVICES: [&str; 8] = [
-    "/dev/full", "/dev/null", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero",
-];
+const DEVICES: [&str; 8] =
+    ["/dev/full", "/dev/null", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
 /// No more rules than this: what is left out can then not be reached.
 const MOST: usize = 20_000;
 
