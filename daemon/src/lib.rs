@@ -275,7 +275,7 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     let told = deps.clone();
-    tokio::task::spawn_blocking(move || tell_of_booters(&told.booters));
+    tokio::task::spawn_blocking(move || booters::tell(&told.booters));
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));
@@ -283,15 +283,6 @@ fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
     let (store, clock, live) = (deps.store.clone(), deps.clock.clone(), deps.live.clone());
     shutdown.spawn("keep-events", event_log::keep_short(store, clock, live, shutdown.stopping().clone()));
-}
-
-/// Logs what people should know of each booter that is used here, such as how far it confines commands.
-fn tell_of_booters(booters: &[Arc<dyn Booter>]) {
-    for booter in booters.iter().filter(|booter| booter.missing().is_none()) {
-        if let Some(note) = booter.note() {
-            tracing::info!(booter = booter.kind(), "{note}");
-        }
-    }
 }
 
 /// Returns the skills there are, and what tells of their changes.
