@@ -201,7 +201,7 @@ fn a_daemon_that_a_command_started_lives_on_with_its_own() {
     });
     let mut daemon = Daemon::start(&server);
     let mut client = daemon.client();
-    let session = daemon.session(&mut client);
+    let session = daemon.session_with(&mut client, serde_json::json!({"level": "host"}));
     let outer = client.submit(&session, "p");
     let socket = daemon.root().join("inner.sock");
     let mut inner = wait::until("the inner daemon", || Client::connect(&socket).ok());

@@ -139,6 +139,15 @@ pub fn all(
     ]
 }
 
+/// Logs what people should know of each booter that is used here, such as how far it confines commands.
+pub fn tell(booters: &[Arc<dyn Booter>]) {
+    for booter in booters.iter().filter(|booter| booter.missing().is_none()) {
+        if let Some(note) = booter.note() {
+            tracing::info!(booter = booter.kind(), "{note}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_id;
