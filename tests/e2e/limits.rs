@@ -108,7 +108,7 @@ fn a_fork_bomb() {
         ("python3 -c 'import os\nwhile True:\n try: os.fork() or os.setsid()\n except OSError: pass'", true),
     ] {
         let server = ModelServer::script(vec![Turn::exec("c1", bomb), Turn::text("done")]);
-        let setup = Setup { agent: "exec_timeout = \"5s\"".into(), ..Setup::default() };
+        let setup = Setup { agent: "exec_timeout = \"20s\"".into(), ..Setup::default() };
         let mut daemon = Daemon::with(&server, setup);
         if !counts(&daemon, "processes") {
             return skip::say(
@@ -116,7 +116,7 @@ fn a_fork_bomb() {
             );
         }
         let result = run(&mut daemon, bomb);
-        assert!(result.content.contains("stopped after 5 s"), "{bomb}: {result:?}");
+        assert!(result.content.contains("stopped after 20 s"), "{bomb}: {result:?}");
         assert!(!is_quick || result.content.contains("may have 1024"), "{bomb}: {result:?}");
     }
 }
