@@ -30,6 +30,7 @@ pub mod clock;
 pub mod config;
 pub mod crash;
 pub mod http;
+mod json_schema;
 pub mod model;
 mod reload;
 pub mod rpc;
@@ -71,7 +72,7 @@ use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tools::Tool;
+use tools::{Tool, custom};
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +121,8 @@ pub fn check(config: &Config) -> Result<(), String> {
     Catalog::new(&config.models).map_err(|why| why.to_string())?;
     telemetry::filter(&config.daemon.log)?;
     let (library, _) = Library::new(skills::library::Places::default());
-    let all = tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
+    let mut all = tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
+    custom::join(&mut all, &config.tools)?;
     for (name, agent) in &config.agents {
         profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
     }
@@ -182,7 +184,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         live,
         profiles,
         finder,
-        tools: tools(&booters).map_err(RunError::Tools)?,
+        builtin: tools(&booters).map_err(RunError::Tools)?,
         skills: library,
         booters,
         computers: session::computer::Wake::default(),

@@ -14,7 +14,9 @@ use source::Source;
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("crash", &[]),
-    ("config", &[]),
+    // What a person may write down of a tool's arguments is checked where it is read.
+    ("json_schema", &[]),
+    ("config", &["json_schema"]),
     ("telemetry", &[]),
     ("shutdown", &["clock"]),
     ("store", &["clock", "config", "crash", "shutdown"]),
@@ -23,7 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // A workspace is hostile ground for skills as for tools: opened beneath its root; a lease tells whether a file is being written.
     ("skills", &["clock", "config", "store", "sandbox::workspace", "sandbox::place", "sandbox::lease"]),
     ("booters", &["tools", "sandbox", "skills", "http", "clock", "config", "crash"]),
-    ("tools", &["http", "sandbox", "skills", "store", "clock", "crash"]),
+    ("tools", &["http", "config", "json_schema", "sandbox", "skills", "store", "clock", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
     ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"]),
@@ -56,6 +58,8 @@ const PURE: &[&str] = &[
     "model::retry",
     "skills::catalogue",
     "tools::set",
+    "tools::naming",
+    "json_schema",
     "config::quantity",
 ];
 
@@ -85,7 +89,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tokio_tungstenite", &["http"]),
     // The root reads its arguments; a test build is told where to die.
     ("std::env", &["config", "crash", ""]),
-    ("serde_json::Value", &["rpc", "tools", "model", "booters"]),
+    ("serde_json::Value", &["rpc", "tools", "model", "booters", "json_schema", "config::tools"]),
     ("libc", &["sandbox"]),
 ];
 

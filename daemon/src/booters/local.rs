@@ -201,6 +201,10 @@ impl Sandbox for LocalSandbox {
         &self.capabilities
     }
 
+    fn has_hosts_files(&self) -> bool {
+        true
+    }
+
     fn run<'a>(
         &'a self,
         command: Command,

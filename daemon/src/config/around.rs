@@ -3,9 +3,18 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use super::Secret;
 use super::env::Env;
 use super::reader::Section;
+
+/// A secret that never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
 
 /// What values may refer to outside the file.
 pub struct Around<'a> {

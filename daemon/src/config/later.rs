@@ -4,12 +4,8 @@ use super::around::{Around, secret};
 use super::reader::Section;
 use super::sections::{checked_name, words};
 
-/// Notes everything that is wrong in `[tools.*]`, `[mcp.*]` and `[web_search]`.
+/// Notes everything that is wrong in `[mcp.*]` and `[web_search]`.
 pub fn check(root: &Section<'_>, around: &Around<'_>) {
-    for (name, section) in root.tables("tools") {
-        checked_name(name, &section);
-        check_tool(&section);
-    }
     for (name, section) in root.tables("mcp") {
         checked_name(name, &section);
         check_mcp(&section);
@@ -17,17 +13,6 @@ pub fn check(root: &Section<'_>, around: &Around<'_>) {
     if let Some(section) = root.table("web_search", &words("provider base_url api_key api_key_env api_key_file")) {
         texts(&section, "provider base_url");
         secret(&section, "api_key", around);
-    }
-}
-
-fn check_tool(section: &Section<'_>) {
-    section.check(&words("description input_schema output_schema argv timeout"));
-    texts(section, "description");
-    section.duration("timeout");
-    match section.list("argv") {
-        None if !section.has("argv") => section.wrong("needs argv"),
-        Some(argv) if argv.is_empty() => section.wrong_key("argv", "must not be empty"),
-        _ => {}
     }
 }
 

@@ -13,6 +13,7 @@ mod reader;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod tools;
 pub mod zone;
 
 use std::cell::RefCell;
@@ -25,10 +26,12 @@ use nano_protocol::session::{Level, ToolMode};
 pub use nano_protocol::task::Resume;
 
 use around::Around;
+pub use around::Secret;
 pub use booters::{BootersConfig, BoxliteConfig, NeoConfig, Network, ShipyardConfig};
 pub use env::Env;
 pub use places::{Flags, Places};
 use reader::Reader;
+pub use tools::{Piece, ToolConfig, Word};
 
 /// What is wrong with the configuration: one line for each problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +103,8 @@ pub struct Config {
     pub steering: SteeringConfig,
     /// `[booters.*]`.
     pub booters: BootersConfig,
+    /// `[tools.NAME]`, in the order of the file.
+    pub tools: Vec<ToolConfig>,
     /// Files with secrets that the file names.
     pub secret_files: Vec<PathBuf>,
 }
@@ -130,16 +135,6 @@ pub enum Api {
     OpenAi,
     /// A recorded cassette.
     Replay,
-}
-
-/// A secret that never prints.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 /// `[models.NAME]`.
@@ -253,6 +248,7 @@ impl Default for Config {
             skills: SkillsConfig { paths: Vec::new(), watch: true, trust: Vec::new() },
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
+            tools: Vec::new(),
             secret_files: Vec::new(),
         }
     }

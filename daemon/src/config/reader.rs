@@ -185,6 +185,11 @@ impl<'a> Section<'a> {
         self.get(key, "\"off\", \"on\" or a list of hosts", read).map(|(_, network)| network)
     }
 
+    /// Returns the value of `key`, whatever it is.
+    pub fn value(&self, key: &str) -> Option<&'a DeValue<'a>> {
+        self.table.get(key).map(Spanned::get_ref)
+    }
+
     /// Returns a table whose values are strings, as such.
     pub fn map_of_texts(&self, key: &str) -> Option<()> {
         let texts = |value: &DeValue<'_>| value.as_table()?.values().all(|v| v.get_ref().is_str()).then_some(());

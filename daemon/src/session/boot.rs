@@ -99,7 +99,8 @@ impl Actor {
     /// Tells whether a tool runs in the computer, or brings files there.
     pub(super) fn needs_computer(&self, spec: &ToolSpec) -> bool {
         let remote = || self.deps.booter(&self.record.session.booter).is_some_and(|booter| booter.is_remote());
-        spec.source.starts_with("booter:") || (spec.source == "skill" && self.boot.failed.is_none() && remote())
+        let own = spec.source.starts_with("booter:") || !spec.requires.is_empty();
+        own || (spec.source == "skill" && self.boot.failed.is_none() && remote())
     }
 
     /// Asks the model, once the computer of before has been looked at: what it can do may have changed.

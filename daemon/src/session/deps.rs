@@ -39,8 +39,8 @@ pub struct Deps {
     pub profiles: Profiles,
     /// Looks for models where none is configured.
     pub finder: Finder,
-    /// Every registered tool.
-    pub tools: Vec<Arc<dyn Tool>>,
+    /// Every tool that is built in.
+    pub builtin: Vec<Arc<dyn Tool>>,
     /// The skills there are.
     pub skills: Arc<Library>,
     /// Every kind of computer.
@@ -65,6 +65,12 @@ impl Deps {
     /// Returns what is configured now.
     pub fn configured(&self) -> Arc<Configured> {
         self.live.now()
+    }
+
+    /// Returns every registered tool: those that are built in, then those that the configuration of now has.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let configured = self.configured();
+        self.builtin.iter().chain(&configured.tools).cloned().collect()
     }
 
     /// Tells whether the profile has gone: its sessions must not get another one's rights.

@@ -68,7 +68,7 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
         delegate_barred: barred.as_deref(),
         skills_offered: !skills.is_empty(),
     };
-    ToolSet::assemble(&deps.tools, machine, choice)
+    ToolSet::assemble(&deps.tools(), machine, choice)
 }
 
 /// Returns the booter's parts of the prompt.

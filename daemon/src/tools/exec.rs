@@ -99,15 +99,17 @@ pub(super) struct Request {
     pub background: bool,
 }
 
-/// Runs a program in the session's computer and puts what it did into words.
 async fn run(context: &ToolContext, source: &str, request: Request) -> Result<ToolOutcome, ToolFault> {
-    let Some(sandbox) = &context.sandbox else {
-        return Ok(ToolOutcome::Failed("this session has no computer".into()));
-    };
-    let command = match command(context, source, request) {
-        Ok(command) => command,
-        Err(why) => return Ok(ToolOutcome::Failed(why)),
-    };
+    match command(context, source, request) {
+        Ok(command) => carry_out(context, command).await,
+        Err(why) => Ok(ToolOutcome::Failed(why)),
+    }
+}
+
+/// Runs a program in the session's computer and puts what it did into words.
+pub(super) async fn carry_out(context: &ToolContext, command: Command) -> Result<ToolOutcome, ToolFault> {
+    let no_computer = || ToolOutcome::Failed("this session has no computer".into());
+    let Some(sandbox) = &context.sandbox else { return Ok(no_computer()) };
     let limit = command.timeout;
     match sandbox.run(command, &context.cancel).await {
         Ok(report) => Ok(outcome(report, limit)),

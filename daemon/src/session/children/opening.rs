@@ -23,7 +23,8 @@ use crate::session::skills;
 use crate::store::record::{ChildRecord, SessionRecord};
 use crate::store::{Change, Key};
 use crate::tools::delegate::Order;
-use crate::tools::set::{self, ToolSet};
+use crate::tools::naming;
+use crate::tools::set::ToolSet;
 use crate::tools::{Tool, ToolContext};
 
 /// As much of a call as opening a child needs.
@@ -159,8 +160,8 @@ async fn narrowed(
 /// Tells whether all that an entry of a tools list means is offered.
 fn holds(deps: &Deps, there: &ToolSet, entry: &String) -> bool {
     let (offered, others): (Vec<_>, Vec<_>) =
-        deps.tools.iter().cloned().partition(|tool| there.get(&tool.spec().name).is_some());
-    let means = |tools: &[Arc<dyn Tool>]| set::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
+        deps.tools().into_iter().partition(|tool| there.get(&tool.spec().name).is_some());
+    let means = |tools: &[Arc<dyn Tool>]| naming::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
     means(&offered) && !means(&others)
 }
 
