@@ -14,6 +14,7 @@
 //! tools               what a model can have done; `tools::set` decides which
 //! booters             how a session gets its computer, one kind a file
 //! model               providers, cassettes, retries
+//! mcp                 servers that bring tools
 //! session             the double loop: registry → actor → pure machine → one commit → acts
 //! schedule            follow-ups: pure calendar, one scheduler
 //! rpc                 the socket: frame → dispatch → typed method
@@ -31,6 +32,7 @@ pub mod config;
 pub mod crash;
 pub mod http;
 mod json_schema;
+pub mod mcp;
 pub mod model;
 mod reload;
 pub mod rpc;
@@ -47,11 +49,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use booters::Booter;
 use clock::Clock;
 use config::env::Env;
 use config::places::Places;
 use config::{Config, ModelConfig};
+use mcp::Mcp;
 use model::catalog::Catalog;
 use model::detect::Finder;
 use reload::Reload;
@@ -72,7 +74,7 @@ use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tools::{Tool, custom};
+use tools::custom;
 
 /// Why the daemon ends in a disorderly way.
 #[derive(Debug, thiserror::Error)]
@@ -96,23 +98,6 @@ pub enum RunError {
     Tools(String),
 }
 
-/// Returns every tool there is: those that need no computer, then each booter's.
-fn tools(booters: &[Arc<dyn Booter>]) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = tools::registry::core();
-    for booter in booters {
-        for tool in booter.tools() {
-            let (name, source) = (&tool.spec().name, &tool.spec().source);
-            // Another kind's may have the same name: a session has one kind of computer.
-            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
-            if all.iter().any(|one| one.spec().name == *name && own(one)) {
-                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
-            }
-            all.push(tool);
-        }
-    }
-    Ok(all)
-}
-
 /// The socket of the system service: those in the group `nanod` may connect to it.
 const SYSTEM_SOCKET: &str = "/run/nanod/nanod.sock";
 
@@ -121,7 +106,7 @@ pub fn check(config: &Config) -> Result<(), String> {
     Catalog::new(&config.models).map_err(|why| why.to_string())?;
     telemetry::filter(&config.daemon.log)?;
     let (library, _) = Library::new(skills::library::Places::default());
-    let mut all = tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
+    let mut all = booters::tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()))?;
     custom::join(&mut all, &config.tools)?;
     for (name, agent) in &config.agents {
         profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
@@ -174,6 +159,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
+    let mcp = Mcp::new(helper.clone(), booters::local::allowed(env_of_tools.clone()), store.clone());
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
@@ -184,7 +170,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         live,
         profiles,
         finder,
-        builtin: tools(&booters).map_err(RunError::Tools)?,
+        builtin: booters::tools(&booters).map_err(RunError::Tools)?,
+        mcp,
         skills: library,
         booters,
         computers: session::computer::Wake::default(),
@@ -233,6 +220,7 @@ async fn end(
     deps.shutdown.stopping().cancelled().await;
     tracing::info!("going down");
     deps.shutdown.ended(ENDING).await;
+    deps.mcp.end_all().await;
     deps.shutdown.finish();
     closing.cancel();
     if serving.await.is_err() {
@@ -276,6 +264,8 @@ fn socket_group(config: &Config, places: &Places) -> Option<u32> {
 /// Starts what goes on beside requests: taking up changed skills, forgetting old events, noticing a failed store.
 fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
+    let few = deps.clone();
+    shutdown.spawn("mcp", async move { few.mcp.keep_few(few.shutdown.stopping()).await });
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));
     shutdown.spawn("skills-changed", session::skills::announce(deps.clone(), changed));

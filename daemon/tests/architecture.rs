@@ -28,7 +28,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tools", &["http", "config", "json_schema", "sandbox", "skills", "store", "clock", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
-    ("session", &["booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"]),
+    ("mcp", &["tools", "sandbox", "store", "config", "clock"]),
+    (
+        "session",
+        &["mcp", "booters", "model", "tools", "sandbox", "skills", "store", "clock", "config", "crash", "shutdown"],
+    ),
     // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
     (
         "schedule",
@@ -89,7 +93,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tokio_tungstenite", &["http"]),
     // The root reads its arguments; a test build is told where to die.
     ("std::env", &["config", "crash", ""]),
-    ("serde_json::Value", &["rpc", "tools", "model", "booters", "json_schema", "config::tools"]),
+    ("serde_json::Value", &["rpc", "tools", "model", "booters", "json_schema", "config::tools", "mcp"]),
     ("libc", &["sandbox"]),
 ];
 

@@ -29,6 +29,16 @@ const BACKGROUND: Duration = Duration::from_millis(100);
 /// Everything this booter may offer.
 const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capability::Filesystem];
 
+/// Returns what programs that serve a session get of the daemon's environment.
+pub fn allowed(env: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut env: Vec<_> =
+        env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str()) || name.starts_with("LC_")).collect();
+    if !env.iter().any(|(name, _)| name == "PATH") {
+        env.push(("PATH".into(), PATH.into()));
+    }
+    env
+}
+
 /// Gives sessions the machine that the daemon runs on.
 #[derive(Debug)]
 pub struct LocalBooter {
@@ -39,12 +49,7 @@ pub struct LocalBooter {
 impl LocalBooter {
     /// Makes the booter: `helper` is the executable of `nanod`, `env` the daemon's environment.
     pub fn new(helper: PathBuf, env: Vec<(String, String)>) -> Self {
-        let mut env: Vec<_> =
-            env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str()) || name.starts_with("LC_")).collect();
-        if !env.iter().any(|(name, _)| name == "PATH") {
-            env.push(("PATH".into(), PATH.into()));
-        }
-        Self { helper, env }
+        Self { helper, env: allowed(env) }
     }
 
     fn on_path(&self, program: &str) -> Option<PathBuf> {

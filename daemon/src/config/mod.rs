@@ -5,6 +5,7 @@ mod around;
 mod booters;
 pub mod env;
 mod later;
+mod mcp;
 mod model;
 pub mod origin;
 pub mod places;
@@ -29,6 +30,7 @@ use around::Around;
 pub use around::Secret;
 pub use booters::{BootersConfig, BoxliteConfig, NeoConfig, Network, ShipyardConfig};
 pub use env::Env;
+pub use mcp::{McpConfig, Reach};
 pub use places::{Flags, Places};
 use reader::Reader;
 pub use tools::{Piece, ToolConfig, Word};
@@ -105,6 +107,8 @@ pub struct Config {
     pub booters: BootersConfig,
     /// `[tools.NAME]`, in the order of the file.
     pub tools: Vec<ToolConfig>,
+    /// `[mcp.NAME]`, in the order of the file.
+    pub mcp: Vec<McpConfig>,
     /// Files with secrets that the file names.
     pub secret_files: Vec<PathBuf>,
 }
@@ -249,6 +253,7 @@ impl Default for Config {
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
             tools: Vec::new(),
+            mcp: Vec::new(),
             secret_files: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 //! Dropping a [`Process`] closes the channel, and the helper then ends everything below it.
 
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,7 @@ impl Process {
     pub async fn start(helper: &Path, job: &Job, spill: PathBuf, spool: PathBuf) -> Result<Self, SandboxError> {
         let cannot = |why: std::io::Error| SandboxError::Start(format!("its helper does not start: {why}"));
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
-        let (keeper, news, control) = keeper(helper, job, writer).await.map_err(cannot)?;
+        let (keeper, news, control) = keeper(helper, job, writer, None).await.map_err(cannot)?;
         let (pipe, output) = (Arc::new(pipe), Arc::new(Mutex::new(Output::new(spill))));
         let progress = pump(Arc::clone(&pipe), Arc::clone(&output), Spool::new(spool)).map_err(cannot)?;
         let keeper_pid = keeper.id().unwrap_or_default().cast_signed();
@@ -98,17 +99,20 @@ impl Process {
 }
 
 /// Starts a helper of the executable `helper` with `job`, which prints to `output`; returns it and its channel.
+/// With `talk`, a socket, that is what the program reads and prints to, and `output` gets what it complains of.
 pub(super) async fn keeper(
     helper: &Path,
     job: &Job,
     output: PipeWriter,
+    talk: Option<OwnedFd>,
 ) -> std::io::Result<(Child, OwnedReadHalf, OwnedWriteHalf)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = Command::new(helper);
     command.arg(ARGUMENT).env_clear().current_dir("/");
     // It may be left behind as well.
     command.envs(job.env.iter().filter(|(name, _)| name == MARK).cloned());
-    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null());
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(output);
+    command.stderr(talk.map_or_else(Stdio::null, Stdio::from));
     let child = command.spawn()?;
     // It holds our copies of the other ends: nobody would see them close.
     drop(command);

@@ -111,6 +111,10 @@ impl Actor {
             self.start_boot();
             return Ok(());
         }
+        if self.prepares() { Ok(()) } else { self.ask_now().await }
+    }
+
+    pub(super) async fn ask_now(&mut self) -> Result<(), StoreError> {
         self.tell_loss().await?;
         self.look_at_tools().await?;
         self.start_model_call();

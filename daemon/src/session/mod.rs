@@ -27,6 +27,7 @@ pub mod reading;
 mod recovery;
 pub mod registry;
 mod restore;
+mod servers;
 pub mod skills;
 pub mod steering_file;
 pub mod steering_watch;

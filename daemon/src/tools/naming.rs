@@ -39,6 +39,10 @@ pub fn unknown_names(all: &[Arc<dyn Tool>], list: &[String]) -> Vec<String> {
 
 /// Tells whether an entry of a tools list means `name`: itself, or `mcp__SERVER__*`.
 pub(super) fn names(pattern: &str, name: &str) -> bool {
+    if let Some(server) = name.strip_suffix('*') {
+        // It stands for all tools of a server.
+        return pattern.starts_with(server);
+    }
     match pattern.strip_suffix('*') {
         Some(server) if server.starts_with("mcp__") && server.ends_with("__") => name.starts_with(server),
         _ => pattern == name,
