@@ -14,6 +14,8 @@ pub fn attend(deps: &Arc<Deps>, changed: mpsc::Receiver<Changed>) {
     let shutdown = &deps.shutdown;
     let told = deps.clone();
     tokio::task::spawn_blocking(move || booters::tell(&told.booters));
+    let few = deps.clone();
+    shutdown.spawn("mcp", async move { few.mcp.keep_few(few.shutdown.stopping()).await });
     shutdown.spawn("skills", session::skills::keep_watch(deps.clone()));
     shutdown.spawn("deleted", session::deletion::remove_folders(deps.clone()));
     shutdown.spawn("computers", session::computer::keep_giving_back(deps.clone()));

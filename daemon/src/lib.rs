@@ -15,6 +15,7 @@
 //! tools               what a model can have done; `tools::set` decides which
 //! booters             how a session gets its computer, one kind a file
 //! model               providers, cassettes, retries
+//! mcp                 servers that bring tools
 //! session             the double loop: registry → actor → pure machine → one commit → acts
 //! schedule            follow-ups: pure calendar, one scheduler
 //! rpc                 the socket: frame → dispatch → typed method
@@ -33,6 +34,8 @@ pub mod clock;
 pub mod config;
 pub mod crash;
 pub mod http;
+mod json_schema;
+pub mod mcp;
 pub mod model;
 pub mod policy;
 mod reload;
@@ -50,11 +53,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use booters::Booter;
 use clock::Clock;
 use config::env::Env;
 use config::places::Places;
 use config::{Config, ModelConfig};
+use mcp::Mcp;
 use model::catalog::Catalog;
 use model::detect::Finder;
 use reload::Reload;
@@ -75,7 +78,7 @@ use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tools::Tool;
+use tools::custom;
 use tools::web::Settings;
 
 /// Why the daemon ends in a disorderly way.
@@ -100,23 +103,6 @@ pub enum RunError {
     Tools(String),
 }
 
-/// Returns every tool there is: those that need no computer, then each booter's.
-fn tools(booters: &[Arc<dyn Booter>], web: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = [tools::registry::core(), tools::registry::web(web)].concat();
-    for booter in booters {
-        for tool in booter.tools() {
-            let (name, source) = (&tool.spec().name, &tool.spec().source);
-            // Another kind's may have the same name: a session has one kind of computer.
-            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
-            if all.iter().any(|one| one.spec().name == *name && own(one)) {
-                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
-            }
-            all.push(tool);
-        }
-    }
-    Ok(all)
-}
-
 /// The socket of the system service: those in the group `nanod` may connect to it.
 const SYSTEM_SOCKET: &str = "/run/nanod/nanod.sock";
 
@@ -125,8 +111,11 @@ pub fn check(config: &Config) -> Result<(), String> {
     Catalog::new(&config.models).map_err(|why| why.to_string())?;
     telemetry::filter(&config.daemon.log)?;
     let (library, _) = Library::new(skills::library::Places::default());
-    let all =
-        tools(&booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()), &Settings::default())?;
+    let mut all = booters::tools(
+        &booters::all(&config.booters, &Arc::new(library), PathBuf::new(), Vec::new()),
+        &Settings::default(),
+    )?;
+    custom::join(&mut all, &config.tools)?;
     for (name, agent) in &config.agents {
         profiles::check_tools(&all, agent).map_err(|why| format!("agents.{name}: {why}"))?;
     }
@@ -181,6 +170,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let (group, private) = (socket_group(&config, &places), private(&config, &places, &env));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
+    let mcp = Mcp::new(helper.clone(), booters::local::allowed(env_of_tools.clone()), store.clone());
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let web = Settings::new(config.web.clone());
     let live = Live::new(Configured::new(config, private, models));
@@ -193,7 +183,8 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         live,
         profiles,
         finder,
-        tools: tools(&booters, &web).map_err(RunError::Tools)?,
+        builtin: booters::tools(&booters, &web).map_err(RunError::Tools)?,
+        mcp,
         web,
         skills: library,
         booters,
@@ -246,6 +237,7 @@ async fn end(
     tracing::info!("going down");
     let late = tokio::spawn(deps.shutdown.clone().late(LAST));
     deps.shutdown.ended(ENDING).await;
+    deps.mcp.end_all().await;
     deps.shutdown.finish();
     deps.processes.ended().await;
     closing.cancel();

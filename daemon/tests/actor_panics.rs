@@ -17,6 +17,7 @@ use nanod::booters::{BootRequest, Booter, Declared};
 use nanod::clock::Clock;
 use nanod::config::env::Env;
 use nanod::config::{Config, load};
+use nanod::mcp::Mcp;
 use nanod::model::catalog::Catalog;
 use nanod::model::detect::Finder;
 use nanod::sandbox::private::Private;
@@ -114,6 +115,7 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
     let (library, _) = Library::new(Places::default());
     let inner = LocalBooter::new("/nonexistent".into(), Vec::new());
     let registry = Registry::load(Arc::new(Deps {
+        mcp: Mcp::new("/nonexistent".into(), Vec::new(), store.clone()),
         store,
         events,
         started_at: clock.now(),
@@ -121,7 +123,7 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
         live,
         profiles,
         finder: Finder::new(&Env::of(0, &[])),
-        tools: vec![hold],
+        builtin: vec![hold],
         skills: Arc::new(library),
         booters: vec![Arc::new(Panicky { inner, armed: AtomicBool::new(false) })],
         computers: Wake::default(),

@@ -14,9 +14,10 @@ use source::Source;
 const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("crash", &[]),
-    // A rule is checked where it is read.
-    ("config", &["policy"]),
     ("policy", &[]),
+    ("json_schema", &[]),
+    // What a person may write down of rules and of a tool's arguments is checked where it is read.
+    ("config", &["json_schema", "policy"]),
     ("telemetry", &[]),
     ("shutdown", &["clock"]),
     ("store", &["clock", "config", "crash", "shutdown"]),
@@ -26,12 +27,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("skills", &["clock", "config", "store", "sandbox::workspace", "sandbox::place", "sandbox::lease"]),
     ("booters", &["tools", "sandbox", "skills", "http", "clock", "config", "crash"]),
     // How far the web tools reach is configured.
-    ("tools", &["http", "sandbox", "skills", "store", "clock", "config", "crash"]),
+    ("tools", &["http", "config", "json_schema", "sandbox", "skills", "store", "clock", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
+    ("mcp", &["tools", "sandbox", "store", "config", "clock"]),
     (
         "session",
-        &["booters", "model", "tools", "sandbox", "skills", "store", "policy", "clock", "config", "crash", "shutdown"],
+        &[
+            "mcp", "booters", "model", "tools", "sandbox", "skills", "store", "policy", "clock", "config", "crash",
+            "shutdown",
+        ],
     ),
     // A file that a follow-up waits for lies beneath a workspace; the tool that schedules hands its words up here.
     (
@@ -63,6 +68,8 @@ const PURE: &[&str] = &[
     "model::retry",
     "skills::catalogue",
     "tools::set",
+    "tools::naming",
+    "json_schema",
     "config::quantity",
     "policy",
 ];
@@ -93,7 +100,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tokio_tungstenite", &["http"]),
     // The root reads its arguments; a test build is told where to die.
     ("std::env", &["config", "crash", ""]),
-    ("serde_json::Value", &["rpc", "tools", "model", "booters"]),
+    ("serde_json::Value", &["rpc", "tools", "model", "booters", "json_schema", "config::tools", "mcp"]),
     ("libc", &["sandbox"]),
 ];
 

@@ -15,8 +15,9 @@ use nanod::booters::Booter;
 use nanod::booters::local::LocalBooter;
 use nanod::booters::none::NoneBooter;
 use nanod::sandbox::{BoxFuture, Capabilities, Capability};
+use nanod::tools::naming::unknown_names;
 use nanod::tools::registry;
-use nanod::tools::set::{Choice, Machine, ToolSet, unknown_names};
+use nanod::tools::set::{Choice, Machine, ToolSet};
 use nanod::tools::web::Settings;
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
@@ -178,11 +179,14 @@ fn what_is_chosen() {
     check(Choice { mode: ToolMode::All, enable_followup: true, ..PLAIN }, everything);
     let shown = check(
         Choice { mode: ToolMode::All, enable_exec: false, ..PLAIN },
-        "read_file write_file edit_file search list_dir grep web_fetch datetime todo delegate deploy mcp__a__y mcp__a__z mcp__b__x",
+        "read_file write_file edit_file search list_dir grep web_fetch datetime todo delegate mcp__a__y mcp__a__z mcp__b__x",
     );
-    for line in
-        ["- exec: enable_exec is off", "- python: enable_exec is off", "- schedule_followup: enable_followup is off"]
-    {
+    for line in [
+        "- exec: enable_exec is off",
+        "- deploy: enable_exec is off",
+        "- python: enable_exec is off",
+        "- schedule_followup: enable_followup is off",
+    ] {
         assert!(shown.contains(line), "{shown}");
     }
     let barred = Some("depth 3 of 3 is reached");

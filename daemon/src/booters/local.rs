@@ -36,6 +36,16 @@ const BACKGROUND: Duration = Duration::from_millis(100);
 /// Everything this booter may offer.
 const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capability::Filesystem];
 
+/// Returns what programs that serve a session get of the daemon's environment.
+pub fn allowed(env: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut env: Vec<_> =
+        env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str()) || name.starts_with("LC_")).collect();
+    if !env.iter().any(|(name, _)| name == "PATH") {
+        env.push(("PATH".into(), PATH.into()));
+    }
+    env
+}
+
 /// Gives sessions the machine that the daemon runs on.
 #[derive(Debug)]
 pub struct LocalBooter {
@@ -47,12 +57,7 @@ pub struct LocalBooter {
 impl LocalBooter {
     /// Makes the booter: `helper` is the executable of `nanod`, `env` the daemon's environment.
     pub fn new(helper: PathBuf, env: Vec<(String, String)>) -> Self {
-        let mut env: Vec<_> =
-            env.into_iter().filter(|(name, _)| ENV.contains(&name.as_str()) || name.starts_with("LC_")).collect();
-        if !env.iter().any(|(name, _)| name == "PATH") {
-            env.push(("PATH".into(), PATH.into()));
-        }
-        Self { helper, env, force: OnceLock::new() }
+        Self { helper, env: allowed(env), force: OnceLock::new() }
     }
 
     /// Has it work with less than this machine can do.
@@ -286,6 +291,10 @@ pub fn signal_name(number: i32) -> String {
 impl Sandbox for LocalSandbox {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn has_hosts_files(&self) -> bool {
+        true
     }
 
     fn run<'a>(

@@ -25,7 +25,8 @@ use nano_protocol::tool::Prompt;
 use crate::config::BootersConfig;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::skills::library::Library;
-use crate::tools::Tool;
+use crate::tools::web::Settings;
+use crate::tools::{Tool, registry};
 
 /// What a booter offers before boot: wide rather than narrow.
 #[derive(Debug, Clone, Default)]
@@ -170,4 +171,21 @@ mod tests {
             assert_eq!(is_id(id), expected, "{id}");
         }
     }
+}
+
+/// Returns every tool there is: those that need no computer, then each booter's.
+pub fn tools(booters: &[Arc<dyn Booter>], web: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
+    let mut all = [registry::core(), registry::web(web)].concat();
+    for booter in booters {
+        for tool in booter.tools() {
+            let (name, source) = (&tool.spec().name, &tool.spec().source);
+            // Another kind's may have the same name: a session has one kind of computer.
+            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
+            if all.iter().any(|one| one.spec().name == *name && own(one)) {
+                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
+            }
+            all.push(tool);
+        }
+    }
+    Ok(all)
 }

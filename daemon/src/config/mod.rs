@@ -5,7 +5,7 @@ mod around;
 mod booters;
 pub mod env;
 mod file;
-mod later;
+mod mcp;
 mod model;
 pub mod origin;
 pub mod places;
@@ -14,6 +14,7 @@ mod reader;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod tools;
 pub mod web;
 pub mod zone;
 
@@ -30,8 +31,10 @@ use around::Around;
 pub use around::Secret;
 pub use booters::{BootersConfig, BoxliteConfig, NeoConfig, Network, ShipyardConfig};
 pub use env::Env;
+pub use mcp::{McpConfig, Reach};
 pub use places::{Flags, Places};
 use reader::Reader;
+pub use tools::{Piece, ToolConfig, Word};
 pub use web::WebConfig;
 
 /// What is wrong with the configuration: one line for each problem.
@@ -106,6 +109,10 @@ pub struct Config {
     pub booters: BootersConfig,
     /// `[web]`, `[web_search]`, `[http_request]`.
     pub web: WebConfig,
+    /// `[tools.NAME]`, in the order of the file.
+    pub tools: Vec<ToolConfig>,
+    /// `[mcp.NAME]`, in the order of the file.
+    pub mcp: Vec<McpConfig>,
     /// Files with secrets that the file names.
     pub secret_files: Vec<PathBuf>,
 }
@@ -252,6 +259,8 @@ impl Default for Config {
             steering: SteeringConfig { enabled: true, file: ".steering.jsonl".to_owned() },
             booters: BootersConfig::default(),
             web: WebConfig::default(),
+            tools: Vec::new(),
+            mcp: Vec::new(),
             secret_files: Vec::new(),
         }
     }

@@ -192,9 +192,17 @@ impl<'a> Section<'a> {
         self.get(key, "\"off\", \"on\" or a list of hosts", read).map(|(_, network)| network)
     }
 
-    /// Returns a table whose values are strings, as such.
-    pub fn map_of_texts(&self, key: &str) -> Option<()> {
-        let texts = |value: &DeValue<'_>| value.as_table()?.values().all(|v| v.get_ref().is_str()).then_some(());
+    /// Returns the value of `key`, whatever it is.
+    pub fn value(&self, key: &str) -> Option<&'a DeValue<'a>> {
+        self.table.get(key).map(Spanned::get_ref)
+    }
+
+    /// Returns a table whose values are strings.
+    pub fn map_of_texts(&self, key: &str) -> Option<Vec<(String, String)>> {
+        let pair = |(name, value): (&Spanned<DeString<'a>>, Value<'a>)| {
+            Some((name.get_ref().to_string(), value.get_ref().as_str()?.to_owned()))
+        };
+        let texts = |value: &'a DeValue<'a>| value.as_table()?.iter().map(pair).collect::<Option<Vec<_>>>();
         self.get(key, "a table of strings", texts).map(|(_, found)| found)
     }
 

@@ -42,9 +42,10 @@ pub fn read(root: &Section<'_>, around: &Around<'_>, config: &mut Config) {
     }
     let tables = root.table("booters", &["shipyard", "shipyard_neo", "boxlite"]);
     config.booters = super::booters::read(tables.as_ref(), around);
+    config.tools = super::tools::read(root);
+    config.mcp = super::mcp::read(root);
     references(root, config);
     config.web = super::web::read(root, around);
-    super::later::check(root);
 }
 
 /// Splits a list of keys.

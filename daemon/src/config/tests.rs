@@ -78,7 +78,7 @@ enabled = false
 file = "steer.jsonl"
 [tools.deploy]
 description = "d"
-input_schema = {type = "object"}
+input_schema = {type = "object", properties = {what = {type = "string"}, after = {}}}
 output_schema = {}
 argv = ["deploy", "{what}"]
 timeout = "5m"
@@ -143,7 +143,7 @@ fn the_first_model_is_the_files_first() {
 
 #[test]
 fn problems_name_file_line_and_key() {
-    for (text, expected) in [
+    refused(&[
         ("[daemon]\n\nworkspace = []", "3: unknown key \"workspace\" in [daemon]; did you mean \"workspaces\"?"),
         ("[deamon]", "1: unknown key \"deamon\" at the top; did you mean \"daemon\"?"),
         ("[steering]\nqwertyuiop = 1", "2: unknown key \"qwertyuiop\" in [steering]; known are enabled, file"),
@@ -229,11 +229,58 @@ fn problems_name_file_line_and_key() {
         ("[booters.boxlite]\nnetwork = []", "2: network names no host; write \"off\" for none"),
         ("[booters.boxlite]\nnetwork = [\"a\", \" \"]", "2: network holds an empty name of a host"),
         ("[steering]\nfile = \"../x\"", "2: file must be a plain file name"),
-        ("[tools.t]", "1: [tools.t] needs argv"),
-        ("[tools.t]\nargv = []", "2: argv must not be empty"),
         ("[mcp.m]", "1: [mcp.m] needs either command or url"),
         ("[mcp.m]\ncommand = \"c\"\nenv = {A = 1}", "3: env must be a table of strings"),
-    ] {
+    ]);
+}
+
+#[test]
+fn problems_of_configured_tools() {
+    refused(&[
+        ("[tools.t]", "1: [tools.t] needs argv"),
+        ("[tools.t]\nargv = []", "2: argv must not be empty"),
+        (
+            "[tools.t]\nargv = [\"{a}\"]\ninput_schema = {type = \"object\", properties = {a = {}}}",
+            "2: argv must begin with the name of a program, which no argument may choose",
+        ),
+        ("[tools.t]\nargv = [\"-c\"]", "2: argv must begin with the name of a program, which no argument may choose"),
+        ("[tools.t]\nargv = [\" \"]", "2: argv must begin with the name of a program, which no argument may choose"),
+        ("[tools.t]\nargv = [\"a\", \"{b}\"]", "2: argv has a place for \"b\", which is no property of input_schema"),
+        ("[tools.t]\nargv = [\"a\", \"{b\"]", "2: argv has a lone brace in \"{b\"; write {{ or }} for the character"),
+        ("[tools.t]\nargv = [\"a\", \"b}\"]", "2: argv has a lone brace in \"b}\"; write {{ or }} for the character"),
+        ("[tools.t]\nargv = [\"a\", \"{}\"]", "2: argv has a lone brace in \"{}\"; write {{ or }} for the character"),
+        ("[tools.t]\nargv = [\"a\", \"b\\u0000\"]", "2: argv holds a NUL byte"),
+        (
+            "[tools.t]\nargv = [\"a\", \"-{b}\"]\ninput_schema = {type = \"object\", properties = {b = {type = \"array\"}}}",
+            "2: argv has the list \"b\" within a word; give it one of its own",
+        ),
+        ("[tools.t]\nargv = [\"a\"]\ninput_schema = {type = \"array\"}", "3: input_schema must have type = \"object\""),
+        (
+            "[tools.t]\nargv = [\"a\"]\ninput_schema = 3",
+            "3: input_schema must be a table, or the text of a JSON object",
+        ),
+        (
+            "[tools.t]\nargv = [\"a\"]\ninput_schema = \"[]\"",
+            "3: input_schema must be a table, or the text of a JSON object",
+        ),
+        (
+            "[tools.t]\nargv = [\"a\"]\noutput_schema = 3",
+            "3: output_schema must be a table, or the text of a JSON object",
+        ),
+        (
+            "[tools.\"t.t\"]\nargv = [\"a\"]",
+            "1: [tools.t.t] has a bad name; a tool's is 1 to 64 of A-Z a-z 0-9 _ - and does not begin with mcp__",
+        ),
+        (
+            "[tools.mcp__a__b]\nargv = [\"a\"]",
+            "1: [tools.mcp__a__b] has a bad name; a tool's is 1 to 64 of A-Z a-z 0-9 _ - and does not begin with mcp__",
+        ),
+    ]);
+}
+
+#[track_caller]
+fn refused(rows: &[(&str, &str)]) {
+    for (text, expected) in rows {
         let error = read(text).err().unwrap_or_else(|| panic!("accepted: {text}"));
         assert_eq!(error.to_string(), format!("/etc/nanod/nanod.toml:{expected}"), "{text}");
     }
@@ -319,4 +366,35 @@ fn paths_start_at_the_config_file() {
     let expected = ["/a", "/home/p/b", "/home/p/", "/etc/nanod/c"].map(PathBuf::from);
     assert_eq!(config.daemon.workspaces, expected);
     assert_eq!(config.daemon.drain, Duration::from_secs(20));
+}
+
+#[test]
+fn words_of_commands() {
+    let (text, field) = (|text: &str| Piece::Text(text.into()), |name: &str| Piece::Field(name.into()));
+    for (word, expected) in [
+        ("", vec![text("")]),
+        ("a", vec![text("a")]),
+        ("{a}", vec![field("a")]),
+        ("-n={a}:{b.c}/", vec![text("-n="), field("a"), text(":"), field("b.c"), text("/")]),
+        ("{{a}}", vec![text("{a}")]),
+        ("{{{a}}}", vec![text("{"), field("a"), text("}")]),
+        ("$HOME `x` '", vec![text("$HOME `x` '")]),
+    ] {
+        assert_eq!(Word::parse(word), Ok(Word(expected)), "{word}");
+    }
+}
+
+#[test]
+fn a_schema_stands_as_it_was_written() {
+    let table = "[tools.t]\nargv = [\"a\"]\n[tools.t.input_schema]\ntype = \"object\"\n\
+                 [tools.t.input_schema.properties]\nz = {type = \"integer\", minimum = 0x10, maximum = 2.5e1}\n\
+                 a = {enum = [true, \"x\"]}";
+    let json = r#"{"type":"object","properties":{"z":{"type":"integer","minimum":16,"maximum":25.0},"a":{"enum":[true,"x"]}}}"#;
+    let text = format!("[tools.t]\nargv = [\"a\"]\ninput_schema = '{json}'");
+    for file in [table, &text] {
+        let config = read(file).unwrap();
+        assert_eq!(serde_json::to_string(config.tools[0].input_schema.as_object()).unwrap(), json);
+    }
+    let bare = read("[tools.t]\nargv = [\"df\", \"-h\"]").unwrap();
+    assert_eq!(bare.tools[0].description, "Runs df.");
 }

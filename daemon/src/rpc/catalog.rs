@@ -37,7 +37,7 @@ pub(super) fn page<T, N: AsRef<str>>(
 
 impl Serve for ToolList {
     async fn serve(server: &Server, _: &Caller, params: PageParams) -> Result<Tools, RpcError> {
-        let tools = server.deps().tools.iter().map(|tool| set::wire(tool.spec())).collect();
+        let tools = server.deps().tools().iter().map(|tool| set::wire(tool.as_ref())).collect();
         let (tools, next) = page(tools, |tool: &Tool| format!("{} {}", tool.name, tool.source), &params);
         Ok(Tools { tools, next })
     }
@@ -45,8 +45,8 @@ impl Serve for ToolList {
 
 impl Serve for ToolGet {
     async fn serve(server: &Server, _: &Caller, params: NameParams) -> Result<Tool, RpcError> {
-        let tool = server.deps().tools.iter().find(|tool| tool.spec().name == params.name);
-        tool.map(|tool| set::wire(tool.spec())).ok_or_else(|| not_found("tool", &params.name))
+        let tool = server.deps().tools().into_iter().find(|tool| tool.spec().name == params.name);
+        tool.map(|tool| set::wire(tool.as_ref())).ok_or_else(|| not_found("tool", &params.name))
     }
 }
 
@@ -72,7 +72,7 @@ impl Serve for BooterList {
                     delegate_barred: None,
                     skills_offered: false,
                 };
-                let offered = set::ToolSet::assemble(&deps.tools, machine, choice).wire();
+                let offered = set::ToolSet::assemble(&deps.tools(), machine, choice).wire();
                 let tools = offered.into_iter().filter(|tool| tool.source.starts_with("booter:")).collect();
                 let missing = booter.missing();
                 let (kind, available) = (booter.kind().to_owned(), missing.is_none());

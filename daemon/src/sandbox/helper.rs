@@ -15,7 +15,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -186,8 +186,13 @@ fn start(job: &Job) -> io::Result<Child> {
         command.arg("-u");
     }
     command.arg("-c").arg(text).current_dir(&job.cwd).env_clear().envs(job.env.iter().cloned());
-    command.stdin(if job.input { io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::null() });
-    command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
+    match talk()? {
+        Some(talk) => drop(command.stdin(talk.try_clone()?).stdout(talk)),
+        None => {
+            command.stdin(if job.input { io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::null() });
+            command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
+        }
+    }
     command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
     // A group of its own, so that `kill 0` does not mean the helper.
     let child = command.process_group(0).spawn();
@@ -195,6 +200,13 @@ fn start(job: &Job) -> io::Result<Child> {
     rustix::stdio::dup2_stdout(File::open("/dev/null")?)?;
     rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     child.map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", job.program.display())))
+}
+
+/// Returns the socket that a program is spoken to through, which is this process's standard error where there is one.
+fn talk() -> io::Result<Option<OwnedFd>> {
+    let stderr = io::stderr();
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stderr)?.st_mode);
+    kind.is_socket().then(|| stderr.as_fd().try_clone_to_owned()).transpose()
 }
 
 /// Returns what follows `-c`: the text, or a short program that reads it from the file that must stay open.

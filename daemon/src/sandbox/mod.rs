@@ -86,6 +86,10 @@ pub enum Capabilities {
 pub trait Sandbox: Any + Send + Sync {
     /// Returns what it can do.
     fn capabilities(&self) -> &Capabilities;
+    /// Tells whether it has the host's files, and the workspace among them.
+    fn has_hosts_files(&self) -> bool {
+        false
+    }
     /// Runs a program to its end, its time limit, or until `cancel`; never fails for what the program does.
     fn run<'a>(
         &'a self,

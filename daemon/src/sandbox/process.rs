@@ -126,8 +126,8 @@ impl Process {
     }
 }
 
-/// Starts a helper of the executable `helper` with `job`, which prints to `output` and may read from `input`; returns it
-/// and its channel.
+/// Starts a helper of the executable `helper` with `job`, which prints to `output`; returns it and its channel. `input` is
+/// what the program reads, if the job says so; a socket is what it reads and prints to, and `output` gets its complaints.
 pub(super) async fn keeper(
     helper: &Path,
     job: &Job,

@@ -73,6 +73,7 @@ pub(super) enum News {
     CallEnded(u64, usize, Result<ToolOutcome, ToolFault>),
     Booted(Result<Attached, SandboxError>),
     SteeringFile,
+    Prepared(u64),
 }
 
 /// A call of the last reply.

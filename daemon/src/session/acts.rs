@@ -41,8 +41,9 @@ impl Actor {
             News::CallEnded(generation, at, outcome) if generation == self.generation => {
                 self.call_ended(at, outcome).await
             }
+            News::Prepared(generation) if generation == self.generation => self.prepared().await,
             // Late: what it belongs to has ended without it.
-            News::Answered(..) | News::ModelStopped(_) | News::CallEnded(..) => Ok(()),
+            News::Answered(..) | News::ModelStopped(_) | News::CallEnded(..) | News::Prepared(_) => Ok(()),
             News::Booted(booted) => self.booted(booted).await,
             News::SteeringFile => self.take_steering_file().await,
         }

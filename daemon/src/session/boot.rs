@@ -102,7 +102,8 @@ impl Actor {
     /// Tells whether a tool runs in the computer, or brings files there.
     pub(super) fn needs_computer(&self, spec: &ToolSpec) -> bool {
         let remote = || self.deps.booter(&self.record.session.booter).is_some_and(|booter| booter.is_remote());
-        spec.source.starts_with("booter:") || (spec.source == "skill" && self.boot.failed.is_none() && remote())
+        let own = spec.source.starts_with("booter:") || !spec.requires.is_empty();
+        own || (spec.source == "skill" && self.boot.failed.is_none() && remote())
     }
 
     /// Asks the model, once the computer of before has been looked at: what it can do may have changed.
@@ -113,6 +114,10 @@ impl Actor {
             self.start_boot();
             return Ok(());
         }
+        if self.prepares() { Ok(()) } else { self.ask_now().await }
+    }
+
+    pub(super) async fn ask_now(&mut self) -> Result<(), StoreError> {
         self.tell_loss().await?;
         self.look_at_tools().await?;
         self.start_model_call();

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::config::Config;
 use crate::model::catalog::Catalog;
 use crate::sandbox::private::Private;
+use crate::tools::{Tool, custom};
 
 /// Who asked for a reload and waits for what came of it; nobody does where it was a signal.
 pub type Asked = Option<oneshot::Sender<Result<(), String>>>;
@@ -21,13 +22,16 @@ pub struct Configured {
     pub config: Config,
     /// The daemon's own files.
     pub private: Arc<Private>,
+    /// The tools that it has.
+    pub tools: Vec<Arc<dyn Tool>>,
     models: Mutex<Arc<Catalog>>,
 }
 
 impl Configured {
     /// Makes a snapshot; where no model is configured, `models` are those that were found.
     pub fn new(config: Config, private: Private, models: Catalog) -> Self {
-        Self { config, private: Arc::new(private), models: Mutex::new(Arc::new(models)) }
+        let tools = config.tools.iter().map(custom::tool).collect();
+        Self { config, private: Arc::new(private), tools, models: Mutex::new(Arc::new(models)) }
     }
 
     /// Returns the models.

@@ -12,6 +12,7 @@ use nano_protocol::time::Timestamp;
 use crate::booters::Booter;
 use crate::clock::Clock;
 use crate::config::AgentConfig;
+use crate::mcp::{self, Mcp};
 use crate::model::catalog::Catalog;
 use crate::model::detect::Finder;
 use crate::session::computer::Wake;
@@ -22,7 +23,7 @@ use crate::session::profiles::Profiles;
 use crate::session::steering_watch::Workspaces;
 use crate::shutdown::Shutdown;
 use crate::skills::library::Library;
-use crate::store::record::Draft;
+use crate::store::record::{Draft, SessionRecord};
 use crate::store::{Change, Commit, Store, StoreError};
 use crate::tools::Tool;
 use crate::tools::schedule_followup::Later;
@@ -43,8 +44,10 @@ pub struct Deps {
     pub profiles: Profiles,
     /// Looks for models where none is configured.
     pub finder: Finder,
-    /// Every registered tool.
-    pub tools: Vec<Arc<dyn Tool>>,
+    /// Every tool that is built in.
+    pub builtin: Vec<Arc<dyn Tool>>,
+    /// The MCP servers of sessions.
+    pub mcp: Mcp,
     /// The skills there are.
     pub skills: Arc<Library>,
     /// Every kind of computer.
@@ -71,6 +74,25 @@ impl Deps {
     /// Returns what is configured now.
     pub fn configured(&self) -> Arc<Configured> {
         self.live.now()
+    }
+
+    /// Returns every registered tool: those that are built in, then those that the configuration of now has.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let configured = self.configured();
+        self.builtin.iter().chain(&configured.tools).cloned().collect()
+    }
+
+    /// Returns every tool that a list may name: a server's are known by what stands for them.
+    pub fn named(&self) -> Vec<Arc<dyn Tool>> {
+        let configured = self.configured();
+        let servers = configured.config.mcp.iter().map(|server| mcp::standin(&server.name, None));
+        self.tools().into_iter().chain(servers).collect()
+    }
+
+    /// Returns every tool that there is for a session, offered or not.
+    pub fn tools_of(&self, record: &SessionRecord) -> Vec<Arc<dyn Tool>> {
+        let configured = self.configured();
+        [self.tools(), self.mcp.tools(&record.session.id, &configured.config.mcp)].concat()
     }
 
     /// Tells whether the profile has gone: its sessions must not get another one's rights.

@@ -32,6 +32,7 @@ mod recovery;
 pub mod registry;
 mod restore;
 mod running;
+mod servers;
 pub mod skills;
 mod standing;
 pub mod steering_file;

@@ -17,6 +17,7 @@ use crate::sandbox::{Capabilities, Capability};
 use crate::skills::offer::Offer;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Key, StoreError};
+use crate::tools::Tool;
 use crate::tools::set::{Choice, Machine, ToolSet};
 
 /// What is known of the computer that a session uses.
@@ -44,6 +45,11 @@ pub fn seen(deps: &Deps, record: &SessionRecord) -> SessionRecord {
 
 /// Returns what a session is offered now: the one source of tools for every agent.
 pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
+    offered_of(deps, record, skills, &deps.tools_of(record))
+}
+
+/// Returns what a session is offered of certain tools.
+pub(super) fn offered_of(deps: &Deps, record: &SessionRecord, skills: &Offer, all: &[Arc<dyn Tool>]) -> ToolSet {
     let (session, known) = (&record.session, known(deps, record));
     let agent = deps.agent(&session.agent);
     let booter = deps.booter(&session.booter);
@@ -67,7 +73,7 @@ pub fn offered(deps: &Deps, record: &SessionRecord, skills: &Offer) -> ToolSet {
         delegate_barred: barred.as_deref(),
         skills_offered: !skills.is_empty(),
     };
-    ToolSet::assemble(&deps.tools, machine, choice)
+    ToolSet::assemble(all, machine, choice)
 }
 
 /// Returns the booter's parts of the prompt.

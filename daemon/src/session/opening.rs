@@ -17,7 +17,7 @@ use crate::config::AgentConfig;
 use crate::config::agent::kind;
 use crate::store::Change;
 use crate::store::record::SessionRecord;
-use crate::tools::set;
+use crate::tools::naming;
 
 /// Opens a session for `uid`.
 pub async fn open(
@@ -157,8 +157,8 @@ pub(super) fn known<'a, T>(
 }
 
 pub(super) fn check_tools(deps: &Deps, tools: &[String]) -> Result<(), RpcError> {
-    let unknown = set::unknown_names(&deps.tools, tools);
-    unknown.first().map_or(Ok(()), |tool| Err(invalid(no_such_tool(&deps.tools, tool))))
+    let unknown = naming::unknown_names(&deps.named(), tools);
+    unknown.first().map_or(Ok(()), |tool| Err(invalid(no_such_tool(&deps.named(), tool))))
 }
 
 /// Checks a workspace that came over the wire: absolute, a folder, reachable, and where the config allows it.

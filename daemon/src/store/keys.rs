@@ -101,6 +101,10 @@ impl Key {
     pub fn agent(name: &str) -> Self {
         Self(join(b'a', &[name.as_bytes()]))
     }
+    /// What the tools of an MCP server were.
+    pub fn pins(server: &str) -> Self {
+        Self(join(b'g', &[server.as_bytes()]))
+    }
     /// An event, by its number.
     pub fn event(seq: u64) -> Self {
         Self(join(b'e', &[&seq.to_be_bytes()]))

@@ -98,18 +98,21 @@ pub(super) struct Request {
     pub background: bool,
 }
 
-/// Runs a program in the session's computer and puts what it did into words.
 async fn run(context: &ToolContext, source: &str, request: Request) -> Result<ToolOutcome, ToolFault> {
-    let Some(sandbox) = &context.sandbox else {
-        return Ok(ToolOutcome::Failed("this session has no computer".into()));
-    };
     let command = match command(context, source, request) {
         Ok(command) => command,
         Err(why) => return Ok(ToolOutcome::Failed(why)),
     };
-    if let (true, LOCAL, Some(background)) = (command.background, source, &context.background) {
-        return Ok(background.start(context, command).await);
+    match &context.background {
+        Some(background) if command.background && source == LOCAL => Ok(background.start(context, command).await),
+        _ => carry_out(context, command).await,
     }
+}
+
+/// Runs a program in the session's computer and puts what it did into words.
+pub(super) async fn carry_out(context: &ToolContext, command: Command) -> Result<ToolOutcome, ToolFault> {
+    let no_computer = || ToolOutcome::Failed("this session has no computer".into());
+    let Some(sandbox) = &context.sandbox else { return Ok(no_computer()) };
     let limit = command.timeout;
     match sandbox.run(command, &context.cancel).await {
         Ok(report) => Ok(outcome(report, limit)),

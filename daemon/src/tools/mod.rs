@@ -2,6 +2,7 @@
 
 pub mod changing;
 pub mod class;
+pub mod custom;
 pub mod datetime;
 pub mod delegate;
 pub mod download_file;
@@ -13,6 +14,7 @@ pub mod intents;
 pub mod list_dir;
 pub mod load_skill;
 pub mod matching;
+pub mod naming;
 pub mod process;
 pub mod python;
 pub mod read_file;
@@ -56,8 +58,8 @@ pub struct ToolSpec {
     pub input_schema: Object,
     /// `core`, `booter:KIND`, `skill` …
     pub source: Cow<'static, str>,
-    /// What the sandbox must be able to do; a tool that needs anything is a booter's, and such a tool has the session
-    /// booted (as does `load_skill` where the computer is a remote one, whose tools need the files of skills).
+    /// What the sandbox must be able to do; a tool that needs anything, or is a booter's, has the session booted (as does
+    /// `load_skill` where the computer is a remote one, whose tools need the files of skills).
     pub requires: &'static [Capability],
     /// Changes nothing: may run beside others of its kind.
     pub read_only: bool,
@@ -67,6 +69,10 @@ pub struct ToolSpec {
 pub trait Tool: Send + Sync {
     /// Returns what is fixed about it.
     fn spec(&self) -> &ToolSpec;
+    /// Returns the JSON Schema of what it returns, where that is said.
+    fn output_schema(&self) -> Option<&Object> {
+        None
+    }
     /// Returns what becomes of a call of it that dies with the daemon.
     fn class(&self) -> Class {
         Class::usual(self.spec())

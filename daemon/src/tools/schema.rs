@@ -94,7 +94,7 @@ fn fit(value: Value, wanted: Option<&str>) -> Result<Value, String> {
     if fits { Ok(value) } else { Err(format!("must be {}, not {}", article(wanted), received(&value))) }
 }
 
-fn integer(value: Value) -> Value {
+pub(super) fn integer(value: Value) -> Value {
     let number = match &value {
         Value::String(text) => text.trim().parse::<i64>().ok().map(Number::from),
         // JSON knows one kind of number: 30.0 is 30.

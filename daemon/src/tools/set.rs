@@ -7,6 +7,7 @@ use nano_protocol::session::ToolMode;
 use nano_protocol::tool::{Tool as Offered, Withheld};
 
 use super::exec::LOCAL;
+use super::naming::names;
 use super::{Tool, ToolSpec};
 use crate::sandbox::{Capabilities, Capability};
 
@@ -67,7 +68,9 @@ impl ToolSet {
     pub fn assemble(all: &[Arc<dyn Tool>], machine: Machine<'_>, choice: Choice<'_>) -> Self {
         let mut ordered = all.to_vec();
         ordered.sort_by_cached_key(|tool| rank(tool.spec()));
-        let mut set = Self { tools: Vec::new(), withheld: Vec::new(), exact: exact(machine) };
+        let said = machine.fixed || matches!(machine.capabilities, Capabilities::Known(_));
+        let exact = machine.kind == "none" || (machine.booted && said);
+        let mut set = Self { tools: Vec::new(), withheld: Vec::new(), exact };
         let own = |name: &str| all.iter().any(|tool| tool.spec().name == name && !is_foreign(tool.spec(), machine));
         for tool in ordered {
             let (spec, foreign) = (tool.spec(), is_foreign(tool.spec(), machine));
@@ -87,61 +90,25 @@ impl ToolSet {
 
     /// Returns the tools as they go over the wire.
     pub fn wire(&self) -> Vec<Offered> {
-        self.tools.iter().map(|tool| wire(tool.spec())).collect()
+        self.tools.iter().map(|tool| wire(tool.as_ref())).collect()
     }
 
     /// Returns the offered tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
-
-    /// Returns what a model reads that called a tool it does not have.
-    pub fn not_found_text(&self, name: &str) -> String {
-        let shown = crate::sandbox::workspace::shown(name);
-        if let Some(withheld) = self.withheld.iter().find(|tool| tool.name == name) {
-            return format!("the tool `{shown}` is not offered: {}; {}", withheld.why, self.there_is(name));
-        }
-        format!("there is no tool `{shown}`; {}", self.there_is(name))
-    }
-
-    fn there_is(&self, name: &str) -> String {
-        let names: Vec<_> = self.tools.iter().map(|tool| &*tool.spec().name).collect();
-        let alike = |known: &&&str| strsim::jaro_winkler(known, name) > 0.8;
-        let near = names
-            .iter()
-            .filter(alike)
-            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-        match near {
-            _ if names.is_empty() => "there are none in this session".into(),
-            Some(near) => format!("did you mean `{near}`? There are: {}", names.join(", ")),
-            None => format!("there are: {}", names.join(", ")),
-        }
-    }
 }
 
 /// Returns a tool as it goes over the wire.
-pub fn wire(spec: &ToolSpec) -> Offered {
+pub fn wire(tool: &dyn Tool) -> Offered {
+    let spec = tool.spec();
     Offered {
         name: spec.name.to_string(),
         description: spec.description.to_string(),
         input_schema: spec.input_schema.clone(),
-        output_schema: None,
+        output_schema: tool.output_schema().cloned(),
         source: spec.source.to_string(),
         requires: spec.requires.iter().map(|one| one.as_str().into()).collect(),
-    }
-}
-
-/// Returns those of `list` that name no registered tool.
-pub fn unknown_names(all: &[Arc<dyn Tool>], list: &[String]) -> Vec<String> {
-    let known = |pattern: &String| all.iter().any(|tool| names(pattern, &tool.spec().name));
-    list.iter().filter(|pattern| !known(pattern)).cloned().collect()
-}
-
-/// Tells whether an entry of a tools list means `name`: itself, or `mcp__SERVER__*`.
-fn names(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(server) if server.starts_with("mcp__") && server.ends_with("__") => name.starts_with(server),
-        _ => pattern == name,
     }
 }
 
@@ -161,11 +128,6 @@ fn rank(spec: &ToolSpec) -> (usize, usize, String) {
     }
     let place = if class == 4 { Some(0) } else { documented().position(|name| *name == spec.name) };
     (class, place.unwrap_or(usize::MAX), spec.name.to_string())
-}
-
-fn exact(machine: Machine<'_>) -> bool {
-    let said = machine.fixed || matches!(machine.capabilities, Capabilities::Known(_));
-    machine.kind == "none" || (machine.booted && said)
 }
 
 /// Tells whether a tool is of another kind of computer.
@@ -209,7 +171,9 @@ fn unchosen(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
 
 fn disabled(spec: &ToolSpec, choice: Choice<'_>) -> Option<String> {
     match &*spec.name {
-        name if EXEC.contains(&name) && !choice.enable_exec => Some("enable_exec is off".into()),
+        name if (EXEC.contains(&name) || spec.source == "config") && !choice.enable_exec => {
+            Some("enable_exec is off".into())
+        }
         "delegate" => choice.delegate_barred.map(str::to_owned),
         "schedule_followup" if !choice.enable_followup => Some("enable_followup is off".into()),
         _ => None,

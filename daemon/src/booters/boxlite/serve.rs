@@ -101,7 +101,7 @@ impl Server {
         let key = fresh_key().map_err(|why| cannot(format!("no key can be made: {why}")))?;
         let args = ["serve", "--host", "127.0.0.1", "--port", &port.to_string()].map(str::to_owned).to_vec();
         let env = self.env.iter().cloned().chain([(KEY.to_owned(), key.clone())]).collect();
-        let program = Program { path, args, env, secret: key.clone() };
+        let program = Program { path, args, env, secrets: vec![key.clone()] };
         let service = Service::start(&self.helper, program).await.map_err(|why| cannot(why.to_string()))?;
         let api = Api { base: format!("http://127.0.0.1:{port}"), key: Some(Secret(key)) };
         answers(&api, &service).await.map_err(|why| cannot(format!("`{command} serve` {why}")))?;

@@ -61,6 +61,10 @@ impl Actor {
         if let Some(sandbox) = self.boot.sandbox.take().filter(|_| !self.record.shares) {
             self.patiently("shutdown", async move { sandbox.shutdown().await }).await;
         }
+        if self.deps.mcp.has(&self.record.session.id) {
+            let (deps, session) = (self.deps.clone(), self.record.session.id.clone());
+            self.patiently("mcp-end", async move { deps.mcp.end(&session).await }).await;
+        }
         let mut changes = computer::released(&self.deps, &self.record.session.id)?;
         if changes.is_empty() {
             return Ok(());

@@ -10,7 +10,7 @@ use nano_protocol::task::{Limits, Origin};
 use tokio_util::sync::CancellationToken;
 
 use super::{ROUNDS, barred, chain};
-use crate::config::AgentConfig;
+use crate::config::{AgentConfig, McpConfig};
 use crate::crash;
 use crate::session::actor::Command;
 use crate::session::admission::{self, Submission};
@@ -19,11 +19,13 @@ use crate::session::offered::offered;
 use crate::session::opening::{check_tools, invalid, known, new_record};
 use crate::session::reading;
 use crate::session::registry::Registry;
+use crate::session::servers::wanted;
 use crate::session::skills;
 use crate::store::record::{ChildRecord, SessionRecord};
 use crate::store::{Change, Key};
 use crate::tools::delegate::Order;
-use crate::tools::set::{self, ToolSet};
+use crate::tools::naming;
+use crate::tools::set::ToolSet;
 use crate::tools::{Tool, ToolContext};
 
 /// As much of a call as opening a child needs.
@@ -150,7 +152,8 @@ async fn narrowed(
     check_tools(deps, &tools)?;
     let skills = skills::offer(deps, &record.session).await;
     let there = offered(deps, &record, &skills);
-    if let Some(tool) = tools.iter().find(|tool| !holds(deps, &there, tool)) {
+    let wanted = wanted(deps, &record, &skills);
+    if let Some(tool) = tools.iter().find(|tool| !holds(deps, &there, &wanted, tool)) {
         return Err(invalid(there.not_found_text(tool)));
     }
     record.session.tools = Some(tools);
@@ -158,10 +161,13 @@ async fn narrowed(
 }
 
 /// Tells whether all that an entry of a tools list means is offered.
-fn holds(deps: &Deps, there: &ToolSet, entry: &String) -> bool {
+fn holds(deps: &Deps, there: &ToolSet, wanted: &[McpConfig], entry: &String) -> bool {
+    if let Some(server) = entry.strip_prefix("mcp__").and_then(|rest| rest.split("__").next()) {
+        return wanted.iter().any(|config| config.name == server);
+    }
     let (offered, others): (Vec<_>, Vec<_>) =
-        deps.tools.iter().cloned().partition(|tool| there.get(&tool.spec().name).is_some());
-    let means = |tools: &[Arc<dyn Tool>]| set::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
+        deps.tools().into_iter().partition(|tool| there.get(&tool.spec().name).is_some());
+    let means = |tools: &[Arc<dyn Tool>]| naming::unknown_names(tools, std::slice::from_ref(entry)).is_empty();
     means(&offered) && !means(&others)
 }
 

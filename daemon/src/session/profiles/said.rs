@@ -13,7 +13,7 @@ use crate::config::agent::{BOOTERS, kind, problems};
 use crate::policy::Policy;
 use crate::session::deps::Deps;
 use crate::session::opening::known;
-use crate::tools::{Tool, set};
+use crate::tools::{Tool, naming};
 
 /// Checks a profile against the rules and against what there is.
 pub(super) fn check(deps: &Deps, agent: &AgentConfig) -> Result<(), RpcError> {
@@ -30,12 +30,12 @@ pub(super) fn check(deps: &Deps, agent: &AgentConfig) -> Result<(), RpcError> {
     if let Some(model) = &agent.model {
         known(models.get(model).map(drop), "model", model, models.names())?;
     }
-    check_tools(&deps.tools, agent).map_err(invalid)
+    check_tools(&deps.tools(), agent).map_err(invalid)
 }
 
 /// Checks that the profile names tools that there are; a server's are asked for when a session begins.
 pub fn check_tools(all: &[Arc<dyn Tool>], agent: &AgentConfig) -> Result<(), String> {
-    let unknown = set::unknown_names(all, agent.tools.as_deref().unwrap_or_default());
+    let unknown = naming::unknown_names(all, agent.tools.as_deref().unwrap_or_default());
     check_rules(all, agent)?;
     let built_in = unknown.iter().find(|tool| !tool.starts_with("mcp__"));
     built_in.map_or(Ok(()), |tool| Err(no_such_tool(all, tool)))

@@ -73,7 +73,7 @@ pub fn interrupted(
         let stored = stored.filter(|stored| stored.starts > 0 || stored.approval.is_none());
         let tool = tools.get(&call.name);
         // One that is not offered any more does not run again; what it was about to do to a file can be looked at.
-        let gone = || deps.tools.iter().find(|tool| tool.spec().name == call.name).map(|tool| tool.class());
+        let gone = || deps.tools().iter().find(|tool| tool.spec().name == call.name).map(|tool| tool.class());
         let class = tool.map(|tool| tool.class()).or_else(|| gone().filter(|class| *class == Class::Verify));
         let class = class.unwrap_or(Class::Opaque);
         let read_only = tool.is_some_and(|tool| tool.spec().read_only);
