@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change};
 use rustix::process::{DumpableBehavior, chdir, getcwd, getegid, geteuid, set_dumpable_behavior};
@@ -68,7 +68,7 @@ impl Open {
         let (held_now, there) = (rustix::fs::fstat(place)?, fs::metadata(path).ok());
         let is_there = there.is_some_and(|there| (there.dev(), there.ino()) == (held_now.st_dev, held_now.st_ino));
         if !is_there {
-            fs::create_dir_all(path)?;
+            stand_in(path, FileType::from_raw_mode(held_now.st_mode))?;
         }
         match self {
             Self::Writable(place) => put(&place, path),
@@ -76,6 +76,15 @@ impl Open {
             Self::Readable(place) => Ok(mount_bind_recursive(held(place.as_fd()), path)?),
         }
     }
+}
+
+/// Makes something of the kind, for the real one to be mounted on.
+fn stand_in(path: &Path, kind: FileType) -> io::Result<()> {
+    if kind == FileType::Directory {
+        return fs::create_dir_all(path);
+    }
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    File::create(path).map(drop)
 }
 
 /// Makes read-only what may not be written: modes, owners and times of files, too, of which Landlock knows nothing.
