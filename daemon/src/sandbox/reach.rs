@@ -113,7 +113,9 @@ impl Reach {
         let is_own = names.iter().enumerate().any(|(at, name)| match name.as_str() {
             ".nanod" => true,
             ".agents" => pair(at, "skills"),
-            name if name.ends_with(".git") => inner.iter().any(|inner| pair(at, inner)),
+            name if name.rsplit('.').next() == Some("git") && name.contains('.') => {
+                inner.iter().any(|inner| pair(at, inner))
+            }
             _ => false,
         });
         let steering = self.steering.to_ascii_lowercase();

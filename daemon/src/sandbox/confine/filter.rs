@@ -138,9 +138,10 @@ fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
 
 /// Makes the second table unknown: the same calls have other numbers there.
 fn second_table() -> BpfProgram {
-    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-    const ANSWER: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    // A word of what is looked at, from its beginning; a jump that compares with a constant; an answer.
+    const LOAD: u16 = 0x20;
+    const AT_LEAST: u16 = 0x35;
+    const ANSWER: u16 = 0x06;
     let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
     let unknown = u32::from(SeccompAction::Errno(libc::ENOSYS.unsigned_abs()));
     let skip = |code, jf, k| sock_filter { code, jt: 0, jf, k };

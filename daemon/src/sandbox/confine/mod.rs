@@ -81,12 +81,12 @@ fn become_program(arguments: &mut dyn Iterator<Item = OsString>) -> io::Result<s
 }
 
 fn confine(reach: &Reach, with_mounts: bool) -> io::Result<()> {
-    let are_sockets_closed = with_mounts && mounts::enter(reach).map_err(|why| at("mounts", why))?;
-    rights::drop_all().map_err(|why| at("capabilities", why))?;
-    rules::enforce(reach, with_mounts).map_err(|why| at("Landlock", why))?;
-    filter::apply(reach.has_network(), are_sockets_closed).map_err(|why| at("the system call filter", why))
+    let are_sockets_closed = with_mounts && mounts::enter(reach).map_err(at("mounts"))?;
+    rights::drop_all().map_err(at("capabilities"))?;
+    rules::enforce(reach, with_mounts).map_err(at("Landlock"))?;
+    filter::apply(reach.has_network(), are_sockets_closed).map_err(at("the system call filter"))
 }
 
-fn at(what: &str, why: io::Error) -> io::Error {
-    io::Error::new(why.kind(), format!("it could not be confined ({what}: {why})"))
+fn at(what: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {
+    move |why| io::Error::new(why.kind(), format!("it could not be confined ({what}: {why})"))
 }
