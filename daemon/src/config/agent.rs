@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::AgentConfig;
+use nano_protocol::session::{Level, ToolMode};
+
 use super::reader::{Section, nearest};
 use super::sections::{set, words};
+use super::{AgentConfig, Resume};
 use crate::policy::rules::Rule;
 
 /// How long a call may wait for a person at most.
@@ -15,6 +17,10 @@ const KEYS: &str = "model system_prompt booter level tool_mode tools skills max_
                     approve_timeout budget";
 /// Every kind of booter that an agent may name; `sandbox` is another word for `shipyard_neo`.
 pub const BOOTERS: [&str; 6] = ["local", "none", "shipyard", "shipyard_neo", "boxlite", "sandbox"];
+
+/// The persona of an agent that was given none.
+const PERSONA: &str = "You are a careful assistant with a workspace of your own. Use the tools you have instead of \
+                       guessing, look at their results, and say plainly what you did and what is still open.";
 
 /// Reads one profile: what is absent has the built-in default, not that of `[agents.default]`.
 pub fn agent(section: &Section<'_>) -> AgentConfig {
@@ -100,4 +106,31 @@ fn booter(section: &Section<'_>) -> Option<String> {
         section.wrong_key("booter", &format!("\"{}\" is unknown; {hint}", kind.escape_debug()));
     }
     Some(self::kind(kind))
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            model: None,
+            system_prompt: PERSONA.to_owned(),
+            booter: "local".to_owned(),
+            names_booter: false,
+            level: Level::WorkspaceWrite,
+            tool_mode: ToolMode::Core,
+            tools: None,
+            skills: None,
+            max_turns: 20,
+            timeout: None,
+            exec_timeout: Duration::from_secs(30),
+            exec_timeout_max: Duration::from_mins(10),
+            enable_exec: true,
+            enable_steering: true,
+            enable_followup: false,
+            restrict_to_workspace: true,
+            resume: Resume::Auto,
+            approve: Vec::new(),
+            approve_timeout: Duration::from_mins(10),
+            budget: None,
+        }
+    }
 }

@@ -244,10 +244,6 @@ pub struct SteeringConfig {
     pub file: String,
 }
 
-/// The persona of an agent that was given none.
-const PERSONA: &str = "You are a careful assistant with a workspace of your own. Use the tools you have instead of \
-                       guessing, look at their results, and say plainly what you did and what is still open.";
-
 impl Default for Config {
     /// Returns what an empty file means, in UTC.
     fn default() -> Self {
@@ -276,33 +272,6 @@ impl Default for DaemonConfig {
             time_zone: "UTC".to_owned(),
             keep_events: Duration::from_hours(720),
             socket_group: None,
-        }
-    }
-}
-
-impl Default for AgentConfig {
-    fn default() -> Self {
-        Self {
-            model: None,
-            system_prompt: PERSONA.to_owned(),
-            booter: "local".to_owned(),
-            names_booter: false,
-            level: Level::WorkspaceWrite,
-            tool_mode: ToolMode::Core,
-            tools: None,
-            skills: None,
-            max_turns: 20,
-            timeout: None,
-            exec_timeout: Duration::from_secs(30),
-            exec_timeout_max: Duration::from_mins(10),
-            enable_exec: true,
-            enable_steering: true,
-            enable_followup: false,
-            restrict_to_workspace: true,
-            resume: Resume::Auto,
-            approve: Vec::new(),
-            approve_timeout: Duration::from_mins(10),
-            budget: None,
         }
     }
 }

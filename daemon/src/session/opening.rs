@@ -83,7 +83,6 @@ pub(super) fn new_record(
     known(deps.booter(&booter), "booter", &booter, deps.booters.iter().map(|one| one.kind()))?;
     // The profile's own were checked with it.
     check_tools(deps, params.tools.as_deref().unwrap_or_default())?;
-    let tools = params.tools.or_else(|| agent.tools.clone());
     let now = deps.clock.now();
     let workspace = match params.workspace {
         Some(workspace) => given_workspace(&workspace, &deps.configured().config.daemon.workspaces)?,
@@ -101,7 +100,7 @@ pub(super) fn new_record(
         capabilities: None,
         level: params.level.unwrap_or(agent.level),
         tool_mode: params.tool_mode.unwrap_or(agent.tool_mode),
-        tools,
+        tools: params.tools.or_else(|| agent.tools.clone()),
         skills: params.skills.or_else(|| agent.skills.clone()),
         state: SessionState::Idle,
         always: Vec::new(),

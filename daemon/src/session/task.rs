@@ -246,18 +246,6 @@ impl Machine {
     pub fn is_idle(&self) -> bool {
         self.run.is_none() && self.held.is_none() && self.queue.is_empty()
     }
-    /// Tells whether a call or a model request is under way.
-    pub fn is_busy(&self) -> bool {
-        match self.run.as_ref().map(|run| &run.phase) {
-            Some(Phase::Asking { .. }) => true,
-            Some(Phase::Acting(batch)) => batch.is_running(),
-            Some(Phase::Resting) | None => false,
-        }
-    }
-    /// Returns why no further call of the reply starts, if so.
-    pub fn halted(&self) -> Option<NotRun> {
-        self.run.as_ref().and_then(|run| if let Phase::Acting(batch) = &run.phase { batch.halted() } else { None })
-    }
     /// Returns the waiting tasks, in order.
     pub fn queue(&self) -> impl Iterator<Item = &TaskId> {
         self.queue.iter().map(|one| &one.task)

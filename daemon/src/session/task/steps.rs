@@ -9,6 +9,19 @@ use super::super::batch::{Batch, Step};
 use super::{Effect, Left, Machine, Phase, Queued, REPEATS_ENDED, Reply, Run, Steer, Stop};
 
 impl Machine {
+    /// Tells whether a call or a model request is under way.
+    pub fn is_busy(&self) -> bool {
+        match self.run.as_ref().map(|run| &run.phase) {
+            Some(Phase::Asking { .. }) => true,
+            Some(Phase::Acting(batch)) => batch.is_running(),
+            Some(Phase::Resting) | None => false,
+        }
+    }
+    /// Returns why no further call of the reply starts, if so.
+    pub fn halted(&self) -> Option<NotRun> {
+        self.run.as_ref().and_then(|run| if let Phase::Acting(batch) = &run.phase { batch.halted() } else { None })
+    }
+
     pub(super) fn next_task(&mut self, out: &mut Vec<Effect>) {
         if self.suspended || self.run.is_some() || self.held.is_some() {
             return;
