@@ -110,9 +110,7 @@ pub(super) fn new_record(
         updated_at: now,
         usage: Usage::default(),
     };
-    if session.level == Level::Host {
-        tracing::warn!(session = %session.id, "its level is host: its commands are not confined");
-    }
+    warn_of_host(&session);
     Ok(SessionRecord {
         session,
         tools: Vec::new(),
@@ -126,6 +124,12 @@ pub(super) fn new_record(
         no_exec: false,
         restricted: false,
     })
+}
+
+fn warn_of_host(session: &Session) {
+    if session.level == Level::Host {
+        tracing::warn!(session = %session.id, "its level is host: its commands are not confined");
+    }
 }
 
 /// Returns the model a session gets; empty where none is configured yet.
