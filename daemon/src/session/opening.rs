@@ -111,9 +111,7 @@ pub(super) fn new_record(
         usage: Usage::default(),
         todo: Vec::new(),
     };
-    if session.level == Level::Host {
-        tracing::warn!(session = %session.id, "its level is host: its commands are not confined");
-    }
+    warn_of_host(&session);
     Ok(SessionRecord {
         session,
         tools: Vec::new(),
@@ -128,6 +126,12 @@ pub(super) fn new_record(
         restricted: false,
         policies: Vec::new(),
     })
+}
+
+fn warn_of_host(session: &Session) {
+    if session.level == Level::Host {
+        tracing::warn!(session = %session.id, "its level is host: its commands are not confined");
+    }
 }
 
 /// Returns the model a session gets; empty where none is configured yet.

@@ -32,7 +32,7 @@ async fn programs_that_would_leave() {
         let values: Vec<&str> = text.lines().filter_map(|line| line.split('\t').nth(1)).collect();
         assert!(ok && values.len() == 7, "{text}");
         // As nobody in particular, the bounding set cannot be given up; nothing can be gained from it either.
-        let held = values[..3].iter().chain([&values[4]]).any(|value| value.trim_start_matches('0') != "");
+        let held = values[..3].iter().chain([&values[4]]).any(|value| !value.trim_start_matches('0').is_empty());
         assert!(!held && values[5] == "1" && values[6] == "2", "{text}");
     }
 }
