@@ -98,7 +98,7 @@ pub enum RunError {
 
 /// Returns every tool there is: those that need no computer, then each booter's.
 fn tools(booters: &[Arc<dyn Booter>], web: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = [tools::registry::core(), tools::registry::web(web)].concat();
+    let mut all = [tools::registry::core(), tools::web::tools(web)].concat();
     for booter in booters {
         for tool in booter.tools() {
             let (name, source) = (&tool.spec().name, &tool.spec().source);
@@ -169,13 +169,12 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let mark = leftovers::end_all(&places.state_dir).await;
     let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
-    let (started_at, finder) = (clock.now(), Finder::new(&env));
+    let (started_at, finder, web) = (clock.now(), Finder::new(&env), Settings::new(config.web.clone()));
     let models = models(&config.models, &finder).await?;
     let (group, private) = (socket_group(&config, &places), private(&config, &places));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
-    let web = Settings::new(config.web.clone());
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
     let deps = Arc::new(Deps {

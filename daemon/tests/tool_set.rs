@@ -17,7 +17,7 @@ use nanod::booters::none::NoneBooter;
 use nanod::sandbox::{BoxFuture, Capabilities, Capability};
 use nanod::tools::registry;
 use nanod::tools::set::{Choice, Machine, ToolSet, unknown_names};
-use nanod::tools::web::Settings;
+use nanod::tools::web::{self, Settings};
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
 const PLAIN: Choice<'_> = Choice {
@@ -57,7 +57,7 @@ impl Tool for Fake {
 
 /// Every built-in tool, in the order of the registry.
 fn builtin() -> Vec<Arc<dyn Tool>> {
-    [registry::core(), registry::web(&Settings::default()), registry::local()].concat()
+    [registry::core(), web::tools(&Settings::default()), registry::local()].concat()
 }
 
 /// Every built-in tool, and one of each kind that comes from elsewhere.
