@@ -165,14 +165,13 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let mark = leftovers::end_all(&places.state_dir).await;
     let (store, events) = open_store(&places.state_dir, &lock).await?;
     let clock = Clock::default();
-    let finder = Finder::new(&env);
+    let (finder, web) = (Finder::new(&env), Settings::new(config.web.clone()));
     let models = models(&config.models, &finder).await?;
     let (group, private) = (socket_group(&config, &places), private(&config, &places, &env));
     let (library, changed) = library(&config, &env);
     let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
     let mcp = Mcp::new(helper.clone(), booters::local::allowed(env_of_tools.clone()), store.clone());
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
-    let web = Settings::new(config.web.clone());
     let live = Live::new(Configured::new(config, private, models));
     let profiles = Profiles::load(live.clone(), &store)?;
     let deps = Arc::new(Deps {

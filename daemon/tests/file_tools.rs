@@ -217,7 +217,7 @@ async fn folders_are_listed() {
     assert_eq!(w.done("list_dir", json!({})).await, ".hidden\na\u{fffd}b\nb/\nbroken@\nlink@");
     assert_eq!(w.done("list_dir", json!({"path": "b"})).await, "x");
     let text = w.done("list_dir", json!({"limit": 1})).await;
-    assert_eq!(text, ".hidden\n[1 of 5 entries; set limit for more]\n");
+    assert_eq!(text, ".hidden\n[1 of 5 entries; set limit for more, up to 2000]\n");
 }
 
 #[tokio::test]

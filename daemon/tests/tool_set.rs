@@ -18,7 +18,7 @@ use nanod::sandbox::{BoxFuture, Capabilities, Capability};
 use nanod::tools::naming::unknown_names;
 use nanod::tools::registry;
 use nanod::tools::set::{Choice, Machine, ToolSet};
-use nanod::tools::web::Settings;
+use nanod::tools::web::{self, Settings};
 use nanod::tools::{Tool, ToolContext, ToolFault, ToolOutcome, ToolSpec};
 
 const PLAIN: Choice<'_> = Choice {
@@ -58,7 +58,7 @@ impl Tool for Fake {
 
 /// Every built-in tool, in the order of the registry.
 fn builtin() -> Vec<Arc<dyn Tool>> {
-    [registry::core(), registry::web(&Settings::default()), registry::local()].concat()
+    [registry::core(), web::tools(&Settings::default()), registry::local()].concat()
 }
 
 /// Every built-in tool, and one of each kind that comes from elsewhere.

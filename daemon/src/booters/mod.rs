@@ -25,7 +25,7 @@ use nano_protocol::tool::Prompt;
 use crate::config::BootersConfig;
 use crate::sandbox::{BoxFuture, Capability, Sandbox, SandboxError};
 use crate::skills::library::Library;
-use crate::tools::web::Settings;
+use crate::tools::web::{self, Settings};
 use crate::tools::{Tool, registry};
 
 /// What a booter offers before boot: wide rather than narrow.
@@ -174,8 +174,8 @@ mod tests {
 }
 
 /// Returns every tool there is: those that need no computer, then each booter's.
-pub fn tools(booters: &[Arc<dyn Booter>], web: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = [registry::core(), registry::web(web)].concat();
+pub fn tools(booters: &[Arc<dyn Booter>], settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
+    let mut all = [registry::core(), web::tools(settings)].concat();
     for booter in booters {
         for tool in booter.tools() {
             let (name, source) = (&tool.spec().name, &tool.spec().source);

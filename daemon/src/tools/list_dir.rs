@@ -22,12 +22,12 @@ struct Args {
 }
 
 fn list(workspace: &Workspace, args: &Args, _: &CancellationToken) -> Result<String, String> {
-    let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT);
+    let limit = at_least_one("limit", args.limit)?.unwrap_or(LIMIT).min(4 * LIMIT);
     let mut names = names(workspace, args.path.as_deref().unwrap_or("."))?;
     names.sort_unstable();
     let notes = match names.len() {
         0 => vec!["the folder is empty".to_owned()],
-        count if count > limit => vec![format!("{limit} of {count} entries; set limit for more")],
+        count if count > limit => vec![format!("{limit} of {count} entries; set limit for more, up to {}", 4 * LIMIT)],
         _ => Vec::new(),
     };
     names.truncate(limit);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Tool, datetime, delegate, download_file, edit_file, exec, grep, list_dir, load_skill, process, python, read_file,
-    schedule_followup, search, todo, upload_file, web, write_file,
+    schedule_followup, search, todo, upload_file, write_file,
 };
 
 /// Returns those that need no computer; [`super::set::ToolSet`] picks and orders.
@@ -16,11 +16,6 @@ pub fn core() -> Vec<Arc<dyn Tool>> {
         Arc::new(schedule_followup::tool()),
         Arc::new(todo::tool()),
     ]
-}
-
-/// Returns those that talk to the web, as far as `settings` let them.
-pub fn web(settings: &web::Settings) -> Vec<Arc<dyn Tool>> {
-    web::tools(settings)
 }
 
 /// Returns those for a computer that shares the host's files.
@@ -54,10 +49,11 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::{Tool, core, local, remote, web};
+    use super::{Tool, core, local, remote};
+    use crate::tools::web::{self, Settings};
 
     fn all() -> Vec<Arc<dyn Tool>> {
-        [core(), web(&web::Settings::default()), local()].concat()
+        [core(), web::tools(&Settings::default()), local()].concat()
     }
 
     #[test]

@@ -177,8 +177,13 @@ impl Writer<'_> {
     }
 
     fn space(&mut self, gap: Gap) {
-        let in_row = self.row.is_some_and(|(cells, _)| cells > 0);
-        self.gap = self.gap.max(if in_row { gap.min(Gap::Blank) } else { gap });
+        let gap = match self.row {
+            // A cell begins with a blank of its own.
+            Some((1.., _)) if self.out.ends_with("| ") => Gap::None,
+            Some((1.., _)) => gap.min(Gap::Blank),
+            _ => gap,
+        };
+        self.gap = self.gap.max(gap);
     }
 
     fn text(&mut self, text: &str) {
