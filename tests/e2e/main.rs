@@ -39,6 +39,7 @@ mod loop_case;
 mod loop_check;
 mod loop_table;
 mod mcp;
+mod mcp_http;
 mod profile;
 mod recovery;
 mod reload;
