@@ -30,7 +30,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tools", &["http", "config", "json_schema", "sandbox", "skills", "store", "clock", "crash"]),
     // The boxed future of all three seams is declared with the first of them.
     ("model", &["http", "clock", "config", "sandbox::BoxFuture"]),
-    ("mcp", &["tools", "sandbox", "store", "config", "clock"]),
+    // The events of a stream are read in one place.
+    ("mcp", &["tools", "sandbox", "store", "http", "config", "model::sse"]),
     (
         "session",
         &[

@@ -47,6 +47,7 @@ mod loop_case;
 mod loop_check;
 mod loop_table;
 mod mcp;
+mod mcp_http;
 mod own_daemon;
 mod profile;
 mod recovery;

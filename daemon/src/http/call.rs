@@ -43,6 +43,8 @@ pub struct Call {
     pub bearer: Option<String>,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,
+    /// Headers whose names somebody configured.
+    pub named: Vec<(String, String)>,
     /// Query parameters, still to be encoded.
     pub query: Vec<(&'static str, String)>,
     /// What it carries.
@@ -69,7 +71,8 @@ pub struct Reply {
 impl Call {
     /// Makes a call that carries nothing.
     pub fn new(method: Method, url: String, within: Duration) -> Self {
-        Self { method, url, bearer: None, headers: Vec::new(), query: Vec::new(), load: Load::Nothing, within }
+        let (headers, named, query) = (Vec::new(), Vec::new(), Vec::new());
+        Self { method, url, bearer: None, headers, named, query, load: Load::Nothing, within }
     }
 
     /// Makes the call and reads its reply, which may have at most `limit` bytes.
@@ -98,6 +101,9 @@ impl Call {
         let url = parse(&self.url)?;
         let mut request = client(&url)?.request(self.method, url).query(&self.query);
         for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in self.named {
             request = request.header(name, value);
         }
         if let Some(token) = self.bearer {

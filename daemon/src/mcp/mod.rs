@@ -13,6 +13,7 @@ mod pins;
 mod server;
 mod standin;
 mod tool;
+mod web;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ enum Fault {
     Late(Duration),
     /// Nobody wants the answer any more.
     Cancelled,
+    /// It knows this session no more.
+    Forgotten,
     /// It cannot be asked.
     Broken(String),
 }

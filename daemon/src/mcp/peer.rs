@@ -143,6 +143,15 @@ pub fn set_meta(params: &mut Value, name: &str, value: Value) {
     }
 }
 
+/// Answers what a server asks: it is there, and offers nothing.
+pub fn reply_to(method: &str, id: &Value) -> Value {
+    if method == "ping" {
+        return json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    }
+    let error = json!({"code": METHOD_NOT_FOUND, "message": "not offered by this client"});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}
+
 fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
@@ -190,13 +199,8 @@ impl Shared {
         let id = message.get("id").cloned();
         match (method, id) {
             (Some(method), Some(id)) => {
-                let answer = match method.as_str() {
-                    "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
-                    _ => json!({"jsonrpc": "2.0", "id": id,
-                                "error": {"code": METHOD_NOT_FOUND, "message": "not offered by this client"}}),
-                };
                 // Nobody may be there to send it.
-                drop(out.upgrade().map(|out| out.send(line(&answer))));
+                drop(out.upgrade().map(|out| out.send(line(&reply_to(&method, &id)))));
             }
             (Some(method), None) => self.hear(&method, &message),
             (None, Some(id)) => {

@@ -182,6 +182,7 @@ fn said(fault: &Fault, link: &Link) -> String {
         Fault::Gone => format!("ended before its tools were known{}", link.why()),
         Fault::Late(limit) => format!("gave no answer within {} s", limit.as_secs_f64()),
         Fault::Cancelled => "was not waited for".into(),
+        Fault::Forgotten => "forgets its session again and again".into(),
         Fault::Broken(why) => format!("cannot be used: {why}"),
     }
 }

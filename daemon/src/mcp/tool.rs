@@ -64,6 +64,9 @@ impl ServerTool {
                      before the next turn"
                 ))
             }
+            Err(Fault::Forgotten) => {
+                ToolOutcome::Failed(format!("the server {server} forgets its session again and again"))
+            }
             Err(Fault::Broken(why)) => ToolOutcome::Failed(format!("the server {server}: {why}")),
         }
     }
