@@ -136,6 +136,7 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
         failed: Mutex::new(None),
     }))
     .expect("a registry");
+    registry.clone().begin().await;
     (registry, held)
 }
 

@@ -105,11 +105,11 @@ async fn before_and_after_boot_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let before = "default: read_file write_file edit_file exec python\n\
                   - load_skill: no skill is offered\n- search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                  - web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
+                  - process: not in mode core\n- web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let without = "exact: read_file write_file edit_file exec\n\
                    - load_skill: no skill is offered\n- python: python3 is not on PATH\n\
                    - search: not in mode core\n- list_dir: not in mode core\n- grep: not in mode core\n\
-                   - web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
+                   - process: not in mode core\n- web_search: not in mode core\n- web_fetch: not in mode core\n- http_request: not in mode core\n- datetime: not in mode core\n- todo: not in mode core\n- delegate: not in mode core\n- schedule_followup: not in mode core";
     let booter = local(folder.path(), false);
     assert_eq!(assemble(&builtin(), &booter, None, PLAIN), before);
     let booted = booter.attach(&support::request(), "").await.unwrap();
@@ -129,7 +129,7 @@ async fn before_and_after_boot_and_after_a_restart() {
 
 #[tokio::test]
 async fn without_a_computer() {
-    let needs = ["read_file", "write_file", "edit_file", "exec", "python", "search", "list_dir", "grep"]
+    let needs = ["read_file", "write_file", "edit_file", "exec", "python", "search", "list_dir", "grep", "process"]
         .map(|name| format!("\n- {name}: needs a computer; booter none has none"))
         .concat();
     let booted = NoneBooter.attach(&support::request(), "").await.unwrap();
@@ -174,7 +174,7 @@ fn what_is_chosen() {
     }
     check(Choice { skills_offered: true, ..PLAIN }, &format!("load_skill {core}"));
     check(Choice { mode: ToolMode::ReadOnly, ..PLAIN }, "read_file search list_dir grep");
-    let everything = "read_file write_file edit_file exec python search list_dir grep web_fetch datetime \
+    let everything = "read_file write_file edit_file exec python search list_dir grep process web_fetch datetime \
                       todo delegate schedule_followup deploy mcp__a__y mcp__a__z mcp__b__x";
     check(Choice { mode: ToolMode::All, enable_followup: true, ..PLAIN }, everything);
     let shown = check(

@@ -155,7 +155,10 @@ fn problems_name_file_line_and_key() {
         ),
         ("[booters.shipyad]", "1: unknown key \"shipyad\" in [booters]; did you mean \"shipyard\"?"),
         ("[tools.t]\nargv = [\"a\"]\nargs = []", "3: unknown key \"args\" in [tools.t]; did you mean \"argv\"?"),
-        ("[mcp.m]\nurl = \"u\"\nheader = {}", "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?"),
+        (
+            "[mcp.m]\nurl = \"http://127.0.0.1:1/mcp\"\nheader = {}",
+            "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?",
+        ),
         ("[web_search]\nprovider = \"x\"", "2: provider is not valid: \"x\" is none of searxng, brave"),
         ("[web_search]\nprovider = \"searxng\"", "1: [web_search] needs base_url, the address of the SearXNG instance"),
         ("[web_search]\nprovider = \"brave\"", "1: [web_search] needs api_key, api_key_env or api_key_file"),

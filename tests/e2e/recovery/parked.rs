@@ -41,8 +41,9 @@ fn task(client: &mut Client, session: &str) -> Task {
 
 fn check_parked(daemon: &Daemon, session: &str) -> Task {
     let mut client = daemon.client();
-    let task = task(&mut client, session);
-    assert_eq!((task.state, task.reason), (TaskState::Interrupted, Some(Reason::Restart)), "{task:?}");
+    // The socket is served before anything is taken up.
+    let parked = |task: &Task| (task.state, task.reason) == (TaskState::Interrupted, Some(Reason::Restart));
+    let task = wait::until("its parking", || Some(task(&mut client, session)).filter(parked));
     let error = task.error.clone().expect("why it waits");
     assert!(error.message.contains("3 times") && error.message.contains("message "), "{error:?}");
     let found: Session = client.get("session.get", &json!({ "session": session }));
