@@ -109,13 +109,12 @@ impl Booter for LocalBooter {
         Declared { capabilities: DECLARED.into(), prompts: vec![prompt], ..Declared::default() }
     }
 
-    fn bounds(&self, level: Level, workspace: &Path, elsewhere: bool) -> Option<Prompt> {
+    fn bounds(&self, level: Level, workspace: &Path, elsewhere: bool) -> Option<String> {
         let told = told(level, workspace, elsewhere);
-        let text = format!(
+        Some(format!(
             "The level of this session is {level}. Of commands that means: {told}. What is refused for that is not to be \
              worked around; say what you would need."
-        );
-        Some(Prompt { name: "level".into(), source: "booter:local".into(), text })
+        ))
     }
 
     fn lacking(&self, capability: Capability) -> String {

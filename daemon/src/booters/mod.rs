@@ -66,8 +66,8 @@ pub trait Booter: Send + Sync {
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
     /// Returns what it offers before boot to a session that works in `workspace`; needs no sandbox.
     fn declared(&self, workspace: &Path) -> Declared;
-    /// Returns the part of the prompt that says how far commands reach, where that depends on the session.
-    fn bounds(&self, _level: Level, _workspace: &Path, _elsewhere: bool) -> Option<Prompt> {
+    /// Returns what the last part of the prompt says of how far commands reach, where that depends on the session.
+    fn bounds(&self, _level: Level, _workspace: &Path, _elsewhere: bool) -> Option<String> {
         None
     }
     /// Returns, in one clause, why a booted computer does not have a declared capability.

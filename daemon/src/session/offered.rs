@@ -83,7 +83,9 @@ pub fn booter_prompts(deps: &Deps, record: &SessionRecord) -> Vec<Prompt> {
     let (workspace, level) = (Path::new(&session.workspace), session.level);
     let elsewhere = !record.restricted && !deps.agent(&session.agent).restrict_to_workspace;
     let mut prompts = booter.declared(workspace).prompts;
-    prompts.extend(booter.bounds(level, workspace, elsewhere));
+    if let (Some(last), Some(bounds)) = (prompts.last_mut(), booter.bounds(level, workspace, elsewhere)) {
+        last.text = format!("{}\n\n{bounds}", last.text);
+    }
     prompts
 }
 

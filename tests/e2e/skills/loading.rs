@@ -74,11 +74,13 @@ fn a_body_comes_with_its_folder_and_files_which_can_be_read_and_nothing_else() {
 /// gated.
 fn play(ground: &Ground) -> (ModelServer, Daemon, String) {
     let new = text("note", "Second note.", "NOTE BODY 2");
+    // Below the level host tools do not write skills.
+    let write = format!("printf %s '{new}' > .agents/skills/note/SKILL.md");
     let server = ModelServer::script(vec![
         calls(&[
             ("c1", "load_skill", json!({"name": "guide"})),
             ("c2", "load_skill", json!({"name": "note"})),
-            ("c3", "write_file", json!({"path": ".agents/skills/note/SKILL.md", "content": new})),
+            ("c3", "exec", json!({"command": write})),
         ]),
         load("c4", "note").gated("edited"),
         load("c5", "guide"),
@@ -94,7 +96,7 @@ fn play(ground: &Ground) -> (ModelServer, Daemon, String) {
     let work = ground.work("work");
     put(&own(&work), "note", &text("note", "First note.", "NOTE BODY 1"));
     let daemon = ground.daemon(&server, "", "tools = [\"write_file\", \"exec\"]\nskills = [\"guide\", \"note\"]");
-    let session = session(&mut daemon.client(), &work, json!({}));
+    let session = session(&mut daemon.client(), &work, json!({"level": "host"}));
     (server, daemon, session)
 }
 
