@@ -1,7 +1,7 @@
 //! Commands from the config as tools: listed, offered behind the others, run, withheld with exec, taken up by a reload.
 
+use nano_protocol::catalog::Tools;
 use nano_protocol::session::SessionTools;
-use nano_protocol::tool::Tools;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{Call, ModelServer, Turn};
 use serde_json::json;

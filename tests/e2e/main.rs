@@ -40,6 +40,7 @@ mod loop_check;
 mod loop_table;
 mod mcp;
 mod mcp_http;
+mod mcp_real;
 mod profile;
 mod recovery;
 mod reload;
