@@ -48,6 +48,7 @@ mod loop_check;
 mod loop_table;
 mod mcp;
 mod mcp_http;
+mod mcp_real;
 mod own_daemon;
 mod profile;
 mod recovery;

@@ -149,6 +149,23 @@ pub fn tell(booters: &[Arc<dyn Booter>]) {
     }
 }
 
+/// Returns every tool there is: those that need no computer, then each booter's.
+pub fn tools(booters: &[Arc<dyn Booter>], settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
+    let mut all = [registry::core(), web::tools(settings)].concat();
+    for booter in booters {
+        for tool in booter.tools() {
+            let (name, source) = (&tool.spec().name, &tool.spec().source);
+            // Another kind's may have the same name: a session has one kind of computer.
+            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
+            if all.iter().any(|one| one.spec().name == *name && own(one)) {
+                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
+            }
+            all.push(tool);
+        }
+    }
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_id;
@@ -171,21 +188,4 @@ mod tests {
             assert_eq!(is_id(id), expected, "{id}");
         }
     }
-}
-
-/// Returns every tool there is: those that need no computer, then each booter's.
-pub fn tools(booters: &[Arc<dyn Booter>], settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, String> {
-    let mut all = [registry::core(), web::tools(settings)].concat();
-    for booter in booters {
-        for tool in booter.tools() {
-            let (name, source) = (&tool.spec().name, &tool.spec().source);
-            // Another kind's may have the same name: a session has one kind of computer.
-            let own = |one: &Arc<dyn Tool>| one.spec().source == *source || !one.spec().source.starts_with("booter:");
-            if all.iter().any(|one| one.spec().name == *name && own(one)) {
-                return Err(format!("the booter {} brings a second tool {name}", booter.kind()));
-            }
-            all.push(tool);
-        }
-    }
-    Ok(all)
 }

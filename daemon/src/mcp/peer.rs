@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -17,13 +17,15 @@ use super::{Fault, Limits, METHOD_NOT_FOUND};
 
 /// The longest message that is taken.
 const LONGEST: u64 = 16 << 20;
+/// How many messages may wait for a server that does not read.
+const MOST_UNREAD: usize = 64;
 /// After so many lines that are no messages it is no server.
 const MOST_GARBAGE: usize = 100;
 
 /// One server.
 pub struct Peer {
     shared: Arc<Shared>,
-    out: mpsc::UnboundedSender<Vec<u8>>,
+    out: mpsc::Sender<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -38,7 +40,7 @@ struct Shared {
 
 struct Waiting {
     answer: oneshot::Sender<Result<Value, Fault>>,
-    progress: mpsc::UnboundedSender<()>,
+    progress: Arc<Notify>,
 }
 
 /// Takes a request back when nobody waits for its answer any more.
@@ -58,7 +60,7 @@ impl Peer {
     /// Speaks over `stream` until it closes, or the peer is dropped.
     pub fn new(stream: UnixStream) -> Self {
         let (read, mut write) = stream.into_split();
-        let (out, mut lines) = mpsc::unbounded_channel::<Vec<u8>>();
+        let (out, mut lines) = mpsc::channel::<Vec<u8>>(MOST_UNREAD);
         let shared = Arc::<Shared>::default();
         tokio::spawn(async move {
             // Its input closes once nobody can write any more.
@@ -93,8 +95,11 @@ impl Peer {
     }
 
     fn send(&self, message: &Value) {
-        // Who is gone is noticed by the reader.
-        self.out.send(line(message)).ok();
+        // Who is gone is noticed by the reader; who reads nothing is as good as gone.
+        if matches!(self.out.try_send(line(message)), Err(mpsc::error::TrySendError::Full(_))) {
+            "it does not read what it is sent".clone_into(&mut lock(&self.shared.why));
+            self.shared.ended.cancel();
+        }
     }
 
     /// Asks it for something.
@@ -107,8 +112,8 @@ impl Peer {
     ) -> Result<Value, Fault> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
-        let (progress, mut progressed) = mpsc::unbounded_channel();
-        lock(&self.shared.waiting).insert(id, Waiting { answer, progress });
+        let progress = Arc::<Notify>::default();
+        lock(&self.shared.waiting).insert(id, Waiting { answer, progress: Arc::clone(&progress) });
         let _slot = Slot(&self.shared, id);
         if limits.progress {
             set_meta(&mut params, "progressToken", id.into());
@@ -122,7 +127,7 @@ impl Peer {
                 answer = &mut answered => return answer.unwrap_or(Err(Fault::Gone)),
                 () = self.shared.ended.cancelled() => return Err(Fault::Gone),
                 () = cancel.cancelled() => break Fault::Cancelled,
-                Some(()) = progressed.recv() => silent = Instant::now() + limits.silent,
+                () = progress.notified() => silent = Instant::now() + limits.silent,
                 () = sleep_until(silent.min(most)) => break Fault::Late(if silent < most { limits.silent } else { limits.most }),
             }
         };
@@ -159,7 +164,7 @@ fn line(message: &Value) -> Vec<u8> {
 }
 
 /// Takes what comes until it ends or is no server's talk.
-async fn listen(read: OwnedReadHalf, shared: Arc<Shared>, out: mpsc::WeakUnboundedSender<Vec<u8>>) {
+async fn listen(read: OwnedReadHalf, shared: Arc<Shared>, out: mpsc::WeakSender<Vec<u8>>) {
     let mut reader = BufReader::new(read);
     let mut garbage = 0;
     let why = loop {
@@ -177,7 +182,9 @@ async fn listen(read: OwnedReadHalf, shared: Arc<Shared>, out: mpsc::WeakUnbound
             break "its output is no talk of a server: it must print nothing but messages".into();
         }
     };
-    *lock(&shared.why) = why;
+    if lock(&shared.why).is_empty() {
+        *lock(&shared.why) = why;
+    }
     shared.ended.cancel();
     lock(&shared.waiting).clear();
 }
@@ -194,13 +201,13 @@ async fn next(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>
 }
 
 impl Shared {
-    fn take(&self, mut message: Value, out: &mpsc::WeakUnboundedSender<Vec<u8>>) {
+    fn take(&self, mut message: Value, out: &mpsc::WeakSender<Vec<u8>>) {
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         let id = message.get("id").cloned();
         match (method, id) {
             (Some(method), Some(id)) => {
-                // Nobody may be there to send it.
-                drop(out.upgrade().map(|out| out.send(line(&reply_to(&method, &id)))));
+                // Nobody may be there to send it, and who asks without reading gets no answer.
+                drop(out.upgrade().map(|out| out.try_send(line(&reply_to(&method, &id)))));
             }
             (Some(method), None) => self.hear(&method, &message),
             (None, Some(id)) => {
@@ -219,7 +226,7 @@ impl Shared {
                 let token = message.pointer("/params/progressToken").and_then(Value::as_u64);
                 let waiting = lock(&self.waiting);
                 if let Some(waiting) = token.and_then(|token| waiting.get(&token)) {
-                    waiting.progress.send(()).ok();
+                    waiting.progress.notify_one();
                 }
             }
             _ => {}

@@ -179,12 +179,10 @@ impl Web {
 fn refusal(status: u16, body: &[u8]) -> Fault {
     let said =
         serde_json::from_slice::<Value>(body).ok().filter(|body| body.get("error").is_some_and(Value::is_object));
-    match said.map(|mut body| super::answer(&mut body)) {
-        Some(Err(fault)) => fault,
-        _ => {
-            let text = clean::text(&String::from_utf8_lossy(body).chars().take(200).collect::<String>());
-            let more = if text.is_empty() { text } else { format!(": {text}") };
-            Fault::Broken(format!("it answers HTTP {status}{more}"))
-        }
+    if let Some(Err(fault)) = said.map(|mut body| super::answer(&mut body)) {
+        return fault;
     }
+    let text = clean::text(&String::from_utf8_lossy(body).chars().take(200).collect::<String>());
+    let more = if text.is_empty() { text } else { format!(": {text}") };
+    Fault::Broken(format!("it answers HTTP {status}{more}"))
 }

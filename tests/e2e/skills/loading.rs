@@ -132,7 +132,7 @@ fn what_is_edited_and_deleted_on_the_way_serves_from_the_next_turn() {
         ("c1", "FIRST BODY"),
         ("c2", "NOTE BODY 1"),
         ("c3", "is protected"),
-        ("c4", "NOTE BODY 2"),
+        ("c4", "NOTE BODY 1"),
         ("c5", "SECOND BODY"),
         ("c7", "there is no skill `guide`; there is `note`"),
         ("c8", "there is no skill `notes`; there is `note`"),
