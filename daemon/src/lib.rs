@@ -20,6 +20,7 @@
 //! schedule            follow-ups: pure calendar, one scheduler
 //! rpc                 the socket: frame → dispatch → typed method
 //! beside              what goes on while requests are answered
+//! ending              what is waited for at the end, and how long
 //! reload              beside the assembly: makes anew what that made of the configuration
 //! ```
 //!
@@ -33,6 +34,7 @@ pub mod booters;
 pub mod clock;
 pub mod config;
 pub mod crash;
+mod ending;
 pub mod http;
 mod json_schema;
 pub mod mcp;
@@ -51,7 +53,6 @@ pub mod tools;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use clock::Clock;
 use config::env::Env;
@@ -76,7 +77,6 @@ use shutdown::Shutdown;
 use skills::library::{Changed, Library};
 use store::{StateLock, Store, StoreError};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools::custom;
 use tools::web::Settings;
@@ -127,11 +127,6 @@ pub fn check(config: &Config) -> Result<(), String> {
     }
 }
 
-/// How long what was cut may take to end: TERM, two seconds, KILL, and some air.
-const ENDING: Duration = Duration::from_millis(3500);
-/// How long after the cut the store may tidy up; nothing is lost without that.
-const LAST: Duration = Duration::from_millis(4400);
-
 /// What the daemon is started with.
 pub struct Start {
     /// What was configured.
@@ -163,13 +158,53 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     adopted::watch();
     let lock = store::lock(&places.state_dir).await?;
     let mark = leftovers::end_all(&places.state_dir).await;
-    let (store, events) = open_store(&places.state_dir, &lock).await?;
+    let opened = open_store(&places.state_dir, &lock).await?;
+    let group = socket_group(&config, &places);
+    let (deps, changed) = assemble(config, opened, (&places, &env, helper), mark.clone(), &shutdown).await?;
+    let registry = Registry::load(deps.clone())?;
+    // Looked at once, it is known what changes are.
+    deps.skills.look(None).await;
+    let scheduler = Scheduler::load(registry.clone())?;
+    let _later = scheduler.offer_to_agents();
+    let socket = Socket::bind(&places.socket, group)
+        .await
+        .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
+    let started = Started { places: places.clone(), notifies: env.get("NOTIFY_SOCKET").is_some() };
+    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started, ask));
+    let closing = CancellationToken::new();
+    let serving = tokio::spawn(socket.serve(server, mark, shutdown.stopping().clone(), closing.clone()));
+    if !shutdown.stopping().is_cancelled() {
+        tell(Phase::Ready);
+    }
+    tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
+    let watched = deps.clone();
+    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
+    beside::attend(&deps, changed);
+    shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
+    // Not tracked: on a full disk it waits for room, and the end does not wait for it.
+    let begun = tokio::spawn(registry.clone().begin());
+    tokio::select! {
+        _ = begun => {}
+        () = shutdown.stopping().cancelled() => {}
+    }
+    shutdown.spawn("scheduler", scheduler.run());
+    ending::end(&deps, &registry, serving, &closing).await.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Makes what sessions stand on, and what tells of changes of skills.
+async fn assemble(
+    config: Config,
+    (store, events): (Store, EventLog),
+    (places, env, helper): (&Places, &Env, PathBuf),
+    mark: Option<(String, String)>,
+    shutdown: &Shutdown,
+) -> Result<(Arc<Deps>, mpsc::Receiver<Changed>), RunError> {
     let clock = Clock::default();
-    let (finder, web) = (Finder::new(&env), Settings::new(config.web.clone()));
+    let (finder, web) = (Finder::new(env), Settings::new(config.web.clone()));
     let models = models(&config.models, &finder).await?;
-    let (group, private) = (socket_group(&config, &places), private(&config, &places, &env));
-    let (library, changed) = library(&config, &env);
-    let env_of_tools = [env.for_tools(), mark.clone().into_iter().collect()].concat();
+    let private = private(&config, places, env);
+    let (library, changed) = library(&config, env);
+    let env_of_tools = [env.for_tools(), mark.into_iter().collect()].concat();
     let mcp = Mcp::new(helper.clone(), booters::local::allowed(env_of_tools.clone()), store.clone());
     let booters = booters::all(&config.booters, &library, helper, env_of_tools);
     let live = Live::new(Configured::new(config, private, models));
@@ -195,65 +230,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         later: OnceLock::new(),
         failed: Mutex::new(None),
     });
-    let registry = Registry::load(deps.clone())?;
-    // Looked at once, it is known what changes are.
-    deps.skills.look(None).await;
-    let scheduler = Scheduler::load(registry.clone())?;
-    let _later = scheduler.offer_to_agents();
-    let socket = Socket::bind(&places.socket, group)
-        .await
-        .map_err(|source| RunError::Socket { path: places.socket.clone(), source })?;
-    let started = Started { places: places.clone(), notifies: env.get("NOTIFY_SOCKET").is_some() };
-    let server = Arc::new(Server::new(registry.clone(), scheduler.clone(), started, ask));
-    let closing = CancellationToken::new();
-    let serving = tokio::spawn(socket.serve(server, mark, shutdown.stopping().clone(), closing.clone()));
-    if !shutdown.stopping().is_cancelled() {
-        tell(Phase::Ready);
-    }
-    tracing::info!(socket = %places.socket.display(), state = %places.state_dir.display(), "ready");
-    let watched = deps.clone();
-    tokio::spawn(async move { watched.store_failed(&watched.store.failed().await) });
-    // Not tracked: on a full disk it waits for room, and the end does not wait for it.
-    let begun = tokio::spawn(registry.clone().begin());
-    tokio::select! {
-        _ = begun => {}
-        () = shutdown.stopping().cancelled() => {}
-    }
-    shutdown.spawn("scheduler", scheduler.run());
-    beside::attend(&deps, changed);
-    shutdown.spawn("reload", Reload { deps: deps.clone(), places, env, tell }.serve(asked));
-    end(&deps, &registry, serving, closing).await
-}
-
-/// Ends in order: waits for what runs, then lets connections go.
-async fn end(
-    deps: &Deps,
-    registry: &Registry,
-    serving: JoinHandle<()>,
-    closing: CancellationToken,
-) -> Result<(), RunError> {
-    deps.shutdown.stopping().cancelled().await;
-    tracing::info!("going down");
-    let late = tokio::spawn(deps.shutdown.clone().late(LAST));
-    deps.shutdown.ended(ENDING).await;
-    deps.mcp.end_all().await;
-    deps.shutdown.finish();
-    deps.processes.ended().await;
-    closing.cancel();
-    // What a store says that is closed is no failure.
-    let failure = deps.failure();
-    let last = async {
-        if serving.await.is_err() {
-            tracing::error!("the listener panicked");
-        }
-        registry.stopped().await;
-        deps.store.close().await;
-    };
-    tokio::select! {
-        () = last => {}
-        _ = late => tracing::warn!("the store was still writing; it goes on with that at the next start"),
-    }
-    failure.or_else(|| deps.store.failure()).map_or(Ok(()), |error| Err(error.into()))
+    Ok((deps, changed))
 }
 
 /// Opens the store, which tells of what it records.

@@ -56,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // These two stand beside the assembly; the second makes anew what that made of the configuration.
     ("beside", &["booters", "session", "skills"]),
     ("reload", &["config", "session", "telemetry"]),
+    ("ending", &["session", "store"]),
     ("rpc", &["schedule", "session", "tools", "model", "sandbox", "skills", "config", "crash", "shutdown"]),
 ];
 

@@ -37,7 +37,6 @@ fn a_healthy_daemon_and_what_may_be_wrong_with_it() {
         "booter local",
         "landlock",
         "seccomp",
-        "bubblewrap",
         "control groups",
         "skills",
         "service manager",

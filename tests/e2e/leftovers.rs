@@ -5,12 +5,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nano_protocol::daemon::Doctor;
 use nano_protocol::message::{Outcome, Role};
 use nano_protocol::task::TaskState;
 use nano_tests::client::Client;
-use nano_tests::daemon::Daemon;
+use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{processes, programs, transcript, wait};
+use nano_tests::{processes, programs, skip, transcript, wait};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -121,6 +122,43 @@ fn what_is_left_is_ended_before_anything_goes_on() {
         assert_eq!(result.outcome, Some(Outcome::Unknown), "{how}: {result:?}");
         assert_eq!(fs::read(daemon.workspace().join("marks")).unwrap_or_default(), marks, "{how}: it goes on");
     }
+}
+
+/// Each link of it holds the lock, and lives for less than it takes to look at all processes.
+const CHAIN: &str = "cat > chain.py <<'end'\nimport fcntl, os\nlock = open('lock', 'w')\nfcntl.flock(lock, 2)\n\
+                     open('up', 'w')\nwhile True:\n    if os.fork():\n        os._exit(0)\nend\npython3 chain.py & sleep 1000";
+
+#[test]
+fn what_forks_and_ends_at_once_is_ended_too() {
+    for how in ["time limit", "cancel", "death", "death of all"] {
+        let server = ModelServer::script(vec![Turn::exec("c1", CHAIN), Turn::text("done")]);
+        let limit = if how == "time limit" { "exec_timeout = \"2s\"" } else { "" };
+        let mut daemon = Daemon::with(&server, Setup { agent: limit.into(), ..Setup::default() });
+        let mut client = daemon.client();
+        let session = daemon.session(&mut client);
+        let task = client.submit(&session, "p");
+        wait_for(&daemon, &["up"]);
+        match how {
+            "time limit" => drop(client.settled(&task.id)),
+            "cancel" => drop(client.get::<serde_json::Value>("task.cancel", &json!({"task": task.id}))),
+            "death" => daemon.kill9(),
+            _ if !counts_processes(&mut client) => {
+                skip::say("a chain whose helpers are dead: no control group counts processes here");
+                continue;
+            }
+            _ => {
+                kill_all_at_once(&mut daemon);
+                daemon.restart();
+            }
+        }
+        let lock = fs::File::open(daemon.workspace().join("lock")).expect("the lock");
+        wait::until(how, || lock.try_lock().is_ok().then_some(()));
+    }
+}
+
+fn counts_processes(client: &mut Client) -> bool {
+    let doctor: Doctor = client.get("daemon.doctor", &json!({}));
+    doctor.checks.iter().any(|check| check.name == "control groups" && check.detail.contains("processes"))
 }
 
 /// A process that is nobody's.

@@ -1,19 +1,27 @@
 //! Values held against a schema that was found usable.
 
+use std::collections::HashSet;
+
 use nano_protocol::Object;
 use regex_automata::meta::Regex;
 use serde_json::Value;
 
 /// How much of a value is shown.
 const SHOWN: usize = 60;
+/// How many problems are noted: with so many at hand nobody needs the next.
+const MOST: usize = 10;
 
 /// Notes what is wrong with the members of an object.
 pub fn members(object: &Object, schema: &Object, place: &str, problems: &mut Vec<String>) {
     let known = super::properties(schema);
-    for name in names(schema, "required").filter(|name| !object.contains_key(*name)) {
+    let free = MOST.saturating_sub(problems.len());
+    for name in names(schema, "required").filter(|name| !object.contains_key(*name)).take(free) {
         problems.push(format!("`{}` is missing", below(place, name)));
     }
     for (name, one) in object {
+        if problems.len() >= MOST {
+            return;
+        }
         let place = below(place, name);
         match (known.and_then(|known| known.get(name)), schema.get("additionalProperties")) {
             (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => value(one, schema, &place, problems),
@@ -45,7 +53,7 @@ fn value(value: &Value, schema: &Value, place: &str, problems: &mut Vec<String>)
         Value::Object(object) => members(object, schema, place, problems),
         Value::Array(list) => {
             for (at, one) in list.iter().enumerate() {
-                let Some(items) = schema.get("items") else { break };
+                let Some(items) = schema.get("items").filter(|_| problems.len() < MOST) else { break };
                 self::value(one, items, &format!("{place}[{at}]"), problems);
             }
         }
@@ -102,7 +110,8 @@ fn size(value: &Value, schema: &Object) -> Option<String> {
 
 fn text(value: &Value, schema: &Object) -> Option<String> {
     if let (Value::Array(list), Some(Value::Bool(true))) = (value, schema.get("uniqueItems")) {
-        let twice = list.iter().enumerate().any(|(at, one)| list.iter().take(at).any(|other| other == one));
+        let mut seen = HashSet::new();
+        let twice = list.iter().any(|one| !seen.insert(one));
         return twice.then(|| "hold no item twice".into());
     }
     let pattern = schema.get("pattern").and_then(Value::as_str).filter(|_| value.is_string())?;

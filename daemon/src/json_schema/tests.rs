@@ -85,3 +85,21 @@ fn values() {
     let nothing = Schema::nothing().problems(&object(json!({"a": 1})));
     assert_eq!(nothing, ["`a` is not known (the tool takes nothing)"]);
 }
+
+#[test]
+fn problems_are_bounded_and_so_is_the_search_for_them() {
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {
+        "l": {"type": "array", "items": {"type": "string"}},
+        "u": {"type": "array", "uniqueItems": true},
+    }});
+    let schema = Schema::new(object(schema)).unwrap();
+    let unknown: Object = (0..1000).map(|at| (format!("n{at}"), json!(at))).collect();
+    let wrong: Vec<_> = (0..1000).collect();
+    for arguments in [Value::Object(unknown), json!({ "l": wrong })] {
+        assert_eq!(schema.problems(&object(arguments)).len(), 10);
+    }
+    // With every pair compared this takes hours.
+    let (many, twice): (Vec<_>, Vec<_>) = ((0..500_000).collect(), (0..500_000).chain([7]).collect());
+    assert_eq!(schema.problems(&object(json!({ "u": many }))), Vec::<String>::new());
+    assert!(schema.problems(&object(json!({ "u": twice })))[0].contains("hold no item twice"));
+}

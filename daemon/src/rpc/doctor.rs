@@ -132,18 +132,17 @@ fn problems(count: usize, bad: Vec<&str>) -> Check {
 }
 
 /// Looks at what the machine has for confining commands.
-fn machine() -> [Check; 4] {
+fn machine() -> [Check; 3] {
     let landlock = features::landlock();
     let version = landlock.map_or_else(|| "not in this kernel".into(), |version| format!("version {version}"));
     let has = |it| if it { "there" } else { "not there" }.to_owned();
-    let (seccomp, bubblewrap, groups) = (features::seccomp(), features::bubblewrap(), cgroup::ground().words());
+    let (seccomp, groups) = (features::seccomp(), cgroup::ground().words());
     let counted = if groups.is_empty() { "none may be written".into() } else { groups.join(", ") };
     let delegate =
         "run nanod as a service with Delegate=yes; without, each process is limited, not all of them together";
     [
         some("landlock", landlock.is_some(), version, Some("a kernel from 5.13 on has it")),
         some("seccomp", seccomp, has(seccomp), None),
-        some("bubblewrap", bubblewrap, has(bubblewrap), Some("install the package bubblewrap")),
         some("control groups", groups.len() > 2, counted, Some(delegate)),
     ]
 }

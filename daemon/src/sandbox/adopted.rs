@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, wai
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::cgroup;
-use super::descendants::{all, descendants, signal_all};
+use super::descendants::{all, descendants, kill_children, signal_all};
 
 /// How soon is looked again while something that was killed is still there.
 const AGAIN: Duration = Duration::from_millis(25);
@@ -41,6 +41,11 @@ pub(super) fn elders() -> &'static HashSet<i32> {
 /// Makes this process the parent of everything orphaned below it, and ends that; to be called before it starts anything.
 pub fn watch() {
     ELDER.get_or_init(|| children().map(|(pid, _)| pid).collect());
+    if !ends_strangers() {
+        tracing::warn!(
+            "started as the first process or with children: a command that kills its keeper is ended only at the next start"
+        );
+    }
     match set_child_subreaper(Some(getpid())) {
         Ok(()) => drop(tokio::spawn(keep_ending())),
         Err(error) => tracing::warn!(%error, "a command that kills its keeper is not ended"),
@@ -69,6 +74,12 @@ async fn keep_ending() {
     }
 }
 
+/// Tells whether what nobody started here is a command's: as the first process of a container, or below a script, there
+/// are orphans of others.
+fn ends_strangers() -> bool {
+    !getpid().is_init() && elders().is_empty()
+}
+
 /// Reaps and kills once; tells whether something is left to do.
 fn end() -> bool {
     let mut own = own();
@@ -80,8 +91,7 @@ fn end() -> bool {
         // It cannot be anybody else by now: nobody else waits for it.
         waitpid(Pid::from_raw(pid), WaitOptions::NOHANG).ok();
     }
-    // As the first process of a container, or below a script, there are orphans of others.
-    if getpid().is_init() || !elders().is_empty() {
+    if !ends_strangers() {
         return false;
     }
     let strangers = || children().map(|(pid, _)| pid).filter(is_stranger).collect::<Vec<_>>();
@@ -90,6 +100,7 @@ fn end() -> bool {
     if found > 0 {
         tracing::warn!(found, "processes that had escaped their keeper were ended");
         signal_all(Signal::KILL, kin);
+        kill_children(|pid| is_stranger(&pid));
     }
     found > 0
 }

@@ -112,7 +112,16 @@ fn sweep(group: &Path) {
     tracing::warn!(group = %group.display(), "a control group of an earlier run does not get empty");
 }
 
+/// Lets nothing more start in a group, and ends what is in it where the kernel does that at once.
+fn close(group: &Path) {
+    // Which of the two there are depends on kind and kernel. One that is missing is not made: these are no plain files.
+    for (file, value) in [("pids.max", "0"), ("cgroup.kill", "1")] {
+        fs::write(group.join(file), value).ok();
+    }
+}
+
 fn end_within(group: &Path) {
+    close(group);
     let below = fs::read_dir(group).into_iter().flatten().flatten().filter(|it| it.path().is_dir());
     below.for_each(|it| end_within(&it.path()));
     let left = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
@@ -187,6 +196,11 @@ impl Groups {
                 enter().ok();
             }
         }
+    }
+
+    /// Lets nothing more start in those of this command alone: what forks faster than one can look stands still then.
+    pub fn close(&self) {
+        self.0.iter().filter(|group| group.enter).for_each(|group| close(&group.path));
     }
 
     /// Removes those that nobody is in.

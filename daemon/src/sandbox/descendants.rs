@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 /// What is needed of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +33,38 @@ pub(super) fn chosen(belongs: &HashMap<i32, bool>) -> Vec<i32> {
     all.iter().filter(|(pid, stat)| !stat.zombie && follows(**pid, belongs, &all)).map(|(pid, _)| *pid).collect()
 }
 
+/// How often children are looked for in a row.
+const ROUNDS: usize = 100;
+
+/// Kills those children of this process that `which` means, looking again and again: one that forks and ends at once is
+/// gone before all of `/proc` was read, but what it left is a child of ours that is found within microseconds.
+pub fn kill_children(which: impl Fn(i32) -> bool) {
+    let own = getpid().as_raw_pid();
+    for _ in 0..ROUNDS {
+        for pid in children().into_iter().filter(|pid| which(*pid)) {
+            let Some((_, handle)) = open(pid) else { continue };
+            if of(pid).is_some_and(|stat| stat.parent == own && !stat.zombie) {
+                pidfd_send_signal(handle, Signal::KILL).ok();
+            }
+        }
+    }
+}
+
+/// Returns the children of this process, dead ones too, as the kernel lists them for each of its threads.
+fn children() -> Vec<i32> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn open(pid: i32) -> Option<(i32, OwnedFd)> {
+    Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?))
+}
+
 /// Sends a signal to all that `kin` lists.
 pub fn signal_all(wanted: Signal, kin: impl Fn() -> Vec<i32>) {
-    let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
     let handles: Vec<_> = kin().into_iter().filter_map(open).collect();
     let still = kin();
     for (_, handle) in handles.iter().filter(|(pid, _)| still.contains(pid)) {
@@ -88,9 +118,30 @@ fn parse(stat: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    #![expect(clippy::unwrap_used, reason = "tests")]
 
-    use super::{Stat, descends, follows, parse};
+    use super::*;
+
+    /// Each of them lives for less than it takes to read all of `/proc`.
+    #[test]
+    fn what_forks_and_ends_at_once_is_killed() {
+        rustix::process::set_child_subreaper(Some(getpid())).unwrap();
+        let endless = "import os\nwhile 1:\n if os.fork(): os._exit(0)";
+        // Whoever waits for any child waits for this one too.
+        drop(std::process::Command::new("python3").args(["-c", endless]).spawn().unwrap());
+        let nobody_is_left = || loop {
+            match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(why) => return why == rustix::io::Errno::CHILD,
+            }
+        };
+        let ended = (0..1000).any(|_| {
+            kill_children(|_| true);
+            nobody_is_left()
+        });
+        assert!(ended);
+    }
 
     #[test]
     fn stat_lines() {

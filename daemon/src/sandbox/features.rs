@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-/// Where programs of the machine are; what a PATH of somebody's own names is not trusted to confine anything.
-const PROGRAMS: [&str; 4] = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin"];
-
 /// Returns the version of Landlock's interface; none where the kernel has none.
 #[expect(unsafe_code, reason = "no call of the standard library asks for it")]
 pub fn landlock() -> Option<i64> {
@@ -19,9 +16,4 @@ pub fn landlock() -> Option<i64> {
 /// Tells whether the kernel filters system calls.
 pub fn seccomp() -> bool {
     Path::new("/proc/sys/kernel/seccomp/actions_avail").exists()
-}
-
-/// Tells whether bubblewrap is installed.
-pub fn bubblewrap() -> bool {
-    PROGRAMS.iter().any(|folder| Path::new(folder).join("bwrap").exists())
 }

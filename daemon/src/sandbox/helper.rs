@@ -20,8 +20,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,9 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::Language;
+use super::cgroup::Groups;
 use super::confine::{self, Plan};
-use super::descendants::{descendants, signal_all};
+use super::descendants::{descendants, kill_children, signal_all};
 
 /// The hidden argument that makes `nanod` a keeper, which starts the helper.
 pub const ARGUMENT: &str = "__exec";
@@ -111,7 +112,7 @@ fn keep() -> io::Result<()> {
     rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     reap(helper.id(), |status| {
         if status.exit_status() != Some(0) {
-            thread::spawn(end_all);
+            thread::spawn(|| end_all(|| ()));
         }
     })
 }
@@ -133,14 +134,18 @@ fn serve() -> io::Result<()> {
         }
     };
     tell(&control, &News::Started).ok();
+    // What the groups told before they were closed: after that they tell of what that prevented.
+    let before = Arc::new(OnceLock::new());
+    let (groups, told) = (limits.groups.clone(), before.clone());
     thread::Builder::new().name("control".into()).spawn(move || {
         // An error is as good as the end: nobody is there any more.
         io::copy(&mut reader, &mut io::sink()).ok();
-        end_all();
+        end_all(|| close(&groups, &told));
     })?;
     let ended = reap(shell, |status| {
+        let of_groups = before.get().cloned().unwrap_or_else(|| limits.groups.reached());
         // The daemon may be gone; what is left is ended all the same.
-        for limit in limits.reached(status.exit_status(), status.terminating_signal()) {
+        for limit in limits.reached(of_groups, status.exit_status(), status.terminating_signal()) {
             tell(&control, &News::Limited(limit)).ok();
         }
         tell(&control, &news(status)).ok();
@@ -250,9 +255,15 @@ fn tell(mut control: &UnixStream, news: &News) -> io::Result<()> {
     control.write_all(&line)
 }
 
-/// Ends everything below; the process, and this thread with it, ends when its last child has been reaped.
+fn close(groups: &Groups, told: &OnceLock<Vec<String>>) {
+    told.set(groups.reached()).ok();
+    groups.close();
+}
+
+/// Ends everything below; the process, and this thread with it, ends when its last child has been reaped. After the time
+/// for an end of their own, `close` sees to it that nothing more starts, where that can be.
 #[expect(clippy::disallowed_methods, reason = "the helper is a process of its own with nobody else to serve")]
-fn end_all() {
+fn end_all(close: impl FnOnce()) {
     let kin = || descendants(getpid().as_raw_pid());
     signal_all(Signal::TERM, kin);
     // What is stopped takes the TERM only once it goes on.
@@ -261,8 +272,10 @@ fn end_all() {
     while Instant::now() < grace && !kin().is_empty() {
         thread::sleep(LOOK);
     }
+    close();
     loop {
         signal_all(Signal::KILL, kin);
+        kill_children(|_| true);
         thread::sleep(LOOK);
     }
 }

@@ -65,14 +65,14 @@ impl Limits {
         self.file.map_or(Ok(()), |bytes| lower(Resource::Fsize, bytes))
     }
 
-    /// Says which of them it came up against that ended in this way.
-    pub fn reached(&self, status: Option<i32>, signal: Option<i32>) -> Vec<String> {
+    /// Says which of them it came up against that ended in this way, after what its groups told.
+    pub fn reached(&self, of_groups: Vec<String>, status: Option<i32>, signal: Option<i32>) -> Vec<String> {
         let too_long = signal == Some(libc::SIGXFSZ) || status == Some(128 + libc::SIGXFSZ);
         let file = self
             .file
             .filter(|_| too_long)
             .map(|bytes| format!("killed: the disk would be full; a file may have {} MiB here now", bytes / MIB));
-        self.groups.reached().into_iter().chain(file).collect()
+        of_groups.into_iter().chain(file).collect()
     }
 }
 
@@ -94,6 +94,11 @@ fn longest_file(folder: &Path) -> Option<u64> {
     let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
     // Some do not tell.
     (disk.f_blocks > 0).then(|| room(bytes(disk.f_blocks), bytes(disk.f_bavail)))
+}
+
+/// Tells whether the disk of `folder` has less free than what must stay so.
+pub fn is_short(folder: &Path) -> bool {
+    longest_file(folder).is_some_and(|bytes| bytes <= SHORT_FILE)
 }
 
 fn room(total: u64, free: u64) -> u64 {
@@ -124,7 +129,7 @@ mod tests {
             [(Some(0), None, false), (Some(153), None, true), (None, Some(25), true), (None, Some(9), false)]
         {
             assert_eq!(
-                limits.reached(status, signal).iter().any(|it| it.contains("70 MiB")),
+                limits.reached(Vec::new(), status, signal).iter().any(|it| it.contains("70 MiB")),
                 told,
                 "{status:?} {signal:?}"
             );

@@ -1,11 +1,12 @@
 //! What a program printed: head and tail in memory, the whole in a file once something had to be left out.
 
 use std::collections::VecDeque;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::limits;
 pub use super::text::readable;
 use super::text::{clip_lines, whole_lines_after, whole_lines_before};
 
@@ -15,6 +16,9 @@ pub const HEAD: usize = 10 * 1024;
 pub const TAIL: usize = 40 * 1024;
 /// The most that goes into the file.
 const SPILL: u64 = 64 * 1024 * 1024;
+/// The most that the files of one folder, which is a session's, may have together.
+const FOLDER: u64 = 1024 * 1024 * 1024;
+const FULL: &str = "the disk is nearly full";
 
 /// Collects output in bounded memory.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct Output {
     path: PathBuf,
     spill: Spill,
     spill_always: bool,
+    /// The most that this file may have.
+    most: u64,
 }
 
 #[derive(Debug)]
@@ -43,7 +49,8 @@ enum Spill {
 impl Output {
     /// Starts to collect; `path` is where the whole goes once that is needed.
     pub fn new(path: PathBuf) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), total: 0, path, spill: Spill::Unneeded, spill_always: false }
+        let (head, tail, spill) = (Vec::new(), VecDeque::new(), Spill::Unneeded);
+        Self { head, tail, total: 0, path, spill, spill_always: false, most: SPILL }
     }
 
     /// Makes one of `total` bytes that were printed in another computer, where `path` holds them all; `head` and `tail`
@@ -52,7 +59,7 @@ impl Output {
         let cut = total > (head.len() + tail.len()) as u64;
         let spill = if cut { Spill::Elsewhere } else { Spill::Offered };
         let (head, tail) = (head.to_vec(), tail.iter().copied().collect());
-        Self { head, tail, total, path, spill, spill_always: false }
+        Self { head, tail, total, path, spill, spill_always: false, most: SPILL }
     }
 
     /// Takes the next piece.
@@ -127,13 +134,35 @@ impl Output {
             Spill::Open(_) | Spill::Elsewhere | Spill::Partial(_) => return,
         }
         let so_far = [self.head.as_slice(), self.tail.make_contiguous()].concat();
+        self.most = SPILL.min(FOLDER.saturating_sub(self.path.parent().map_or(0, held)));
+        if let Some(why) = self.refusal(so_far.len() as u64) {
+            self.spill = Spill::Partial(why);
+            return;
+        }
         self.spill = match create(&self.path).and_then(|mut file| file.write_all(&so_far).map(|()| file)) {
             Ok(file) => Spill::Open(file),
             Err(why) => Spill::Partial(why.to_string()),
         };
     }
 
+    /// Says why the file may not grow to `length` bytes.
+    fn refusal(&self, length: u64) -> Option<String> {
+        let folder = self.path.ancestors().skip(1).find(|folder| folder.exists());
+        let too_many = self.most < SPILL && length > self.most;
+        match folder {
+            Some(folder) if limits::is_short(folder) => Some(FULL.into()),
+            Some(folder) if too_many => Some(format!("{} holds {} MiB, and no more", folder.display(), FOLDER >> 20)),
+            _ => None,
+        }
+    }
+
     fn write_spill(&mut self, piece: &[u8]) {
+        if !matches!(self.spill, Spill::Open(_)) {
+            return;
+        }
+        if let Some(why) = self.refusal(self.total + piece.len() as u64) {
+            self.spill = Spill::Partial(why);
+        }
         let Spill::Open(file) = &mut self.spill else { return };
         let room = usize::try_from(SPILL.saturating_sub(self.total)).unwrap_or(0).min(piece.len());
         // A full disk ends the file, not the command.
@@ -145,6 +174,12 @@ impl Output {
     }
 }
 
+/// Returns how many bytes the files of a folder have together.
+fn held(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
 fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -154,7 +189,25 @@ fn create(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAD, Output, TAIL};
+    use super::{FOLDER, HEAD, Output, TAIL};
+
+    #[test]
+    fn the_files_of_a_session_have_a_bound_together() {
+        let folder = std::env::temp_dir().join(format!("nano-outputs-{}", std::process::id()));
+        assert!(std::fs::create_dir_all(&folder).is_ok());
+        // A file of that length that takes no room.
+        let large = std::fs::File::create(folder.join("large")).and_then(|file| file.set_len(FOLDER - 100_000));
+        assert!(large.is_ok());
+        let render = |name: &str, bytes: usize| {
+            let mut output = Output::new(folder.join(name));
+            b"line\n".repeat(bytes / 5).chunks(1000).for_each(|piece| output.push(piece));
+            output.render()
+        };
+        let ((small, whole), (text, part)) = (render("small", 90_000), render("second", 90_000));
+        assert!(small.contains("the whole output is in") && whole.is_some(), "{small}");
+        assert!(text.contains("holds 1024 MiB, and no more") && part.is_none(), "{text}");
+        assert!(std::fs::remove_dir_all(folder).is_ok());
+    }
 
     #[test]
     fn pieces_of_any_size_give_the_same() {

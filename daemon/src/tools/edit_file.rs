@@ -7,11 +7,8 @@ use serde::Deserialize;
 use super::Tool;
 use super::changing::{ChangingTool, Intended};
 use super::intents::of_bytes;
-use super::replace::{Edit, replace};
+use super::replace::{Edit, LARGEST, replace};
 use crate::sandbox::workspace::{Workspace, shown};
-
-/// The largest file that is edited, in bytes: it is held in memory.
-const LARGEST: u64 = 32 * 1024 * 1024;
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 struct Args {
@@ -38,8 +35,8 @@ fn edit(workspace: &Workspace, args: &Args, intended: &Intended) -> Result<Strin
     let _turn = place.turn().map_err(|why| why.to_string())?;
     let file = place.open().map_err(|why| why.to_string())?;
     let mut old = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut old).map_err(|why| format!("`{path}`: {why}"))?;
-    if old.len() as u64 > LARGEST {
+    file.take(LARGEST as u64 + 1).read_to_end(&mut old).map_err(|why| format!("`{path}`: {why}"))?;
+    if old.len() > LARGEST {
         return Err(format!("`{path}` is larger than {} MiB; change it with exec", LARGEST >> 20));
     }
     let edit = Edit { old: &args.old_text, new: &args.new_text, all: args.replace_all.unwrap_or(false) };

@@ -17,11 +17,16 @@ pub struct Found {
     pub tolerant: bool,
 }
 
-/// Finds the text; for one place to be the only one, places that overlap count unless `all` is set.
+/// How many places are enough to say that there are too many, where one is wanted.
+pub const SEVERAL: usize = 21;
+/// How many there may be where all are.
+pub const MOST: usize = 1_000_000;
+
+/// Finds the text, at [`SEVERAL`] places or one more than [`MOST`] at most; for one place to be the only one, places that overlap count unless `all` is set.
 pub fn find(file: &[u8], text: &str, all: bool) -> Found {
-    let exact = search(file, text.as_bytes(), all);
-    if !exact.is_empty() {
-        let places = exact.into_iter().map(|place| with_cr(file, place)).collect();
+    let enough = if all { MOST + 1 } else { SEVERAL };
+    let places: Vec<_> = search(file, text.as_bytes(), all).take(enough).map(|place| with_cr(file, place)).collect();
+    if !places.is_empty() {
         return Found { places, tolerant: false };
     }
     let (folded, sought) = (Folded::new(file), Folded::new(text.as_bytes()));
@@ -30,21 +35,19 @@ pub fn find(file: &[u8], text: &str, all: bool) -> Found {
         return Found::default();
     }
     let ends_in_blanks = text.ends_with(BLANKS);
-    let places = search(&folded.bytes, &sought.bytes, all).into_iter().map(|place| folded.real(&place));
+    let places = search(&folded.bytes, &sought.bytes, all).map(|place| folded.real(&place));
     let fits = |place: &Range<usize>| !ends_in_blanks || is_blank_or_end(file, place.end);
-    Found { places: places.filter(fits).collect(), tolerant: true }
+    Found { places: places.filter(fits).take(enough).collect(), tolerant: true }
 }
 
-fn search(file: &[u8], text: &[u8], all: bool) -> Vec<Range<usize>> {
+fn search(file: &[u8], text: &[u8], all: bool) -> impl Iterator<Item = Range<usize>> {
     let finder = memmem::Finder::new(text);
-    let mut found = Vec::new();
     let mut from = 0;
-    while let Some(at) = finder.find(&file[from..]) {
-        let start = from + at;
-        found.push(start..start + text.len());
+    std::iter::from_fn(move || {
+        let start = from + finder.find(&file[from..])?;
         from = if all { start + text.len() } else { start + 1 };
-    }
-    found
+        Some(start..start + text.len())
+    })
 }
 
 /// A line end is one thing: its CR goes with its LF.

@@ -6,7 +6,10 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::matching::{Found, find};
+use super::matching::{Found, MOST, SEVERAL, find};
+
+/// The largest file that is edited, before and after that, in bytes: it is held in memory.
+pub const LARGEST: usize = 32 * 1024 * 1024;
 
 /// What to replace by what.
 #[derive(Debug)]
@@ -52,23 +55,39 @@ pub fn replace(file: &[u8], edit: &Edit) -> Result<Replaced, String> {
     match found.len() {
         0 => return Err(not_found(file, edit.old)),
         1 => {}
+        count if edit.all && count > MOST => {
+            return Err(format!("old_text occurs more than {MOST} times; change it with exec"));
+        }
         _ if edit.all => {}
         count => {
+            let count = if count < SEVERAL { count.to_string() } else { format!("more than {}", SEVERAL - 1) };
             let where_ = places(&lines);
             return Err(format!(
                 "old_text occurs {count} times ({where_}); add surrounding lines to it, or set replace_all"
             ));
         }
     }
+    let contents = replaced(file, edit, found)?;
+    if contents == file {
+        return Err("nothing would change: new_text stands there already, in the file's own line ends".into());
+    }
+    Ok(Replaced { contents, lines, tolerant })
+}
+
+fn replaced(file: &[u8], edit: &Edit, places: Vec<Range<usize>>) -> Result<Vec<u8>, String> {
     let mut contents = Vec::with_capacity(file.len());
     let mut done = 0;
-    for range in found {
-        contents.extend_from_slice(&file[done..range.start]);
-        contents.extend_from_slice(&with_line_ends(edit, file, &range));
-        done = range.end;
+    for place in places {
+        // A CR that is the end of one place may be part of the line end that the next begins with.
+        contents.extend_from_slice(&file[done..place.start.max(done)]);
+        contents.extend_from_slice(&with_line_ends(edit, file, &place));
+        done = place.end;
+        if contents.len() + file.len() - done > LARGEST {
+            return Err(format!("it would be larger than {} MiB then; change it with exec", LARGEST >> 20));
+        }
     }
     contents.extend_from_slice(&file[done..]);
-    Ok(Replaced { contents, lines, tolerant })
+    Ok(contents)
 }
 
 /// Gives the lines of `new` the line ends that those of the match have, or else the nearest ones, where the two differ.
@@ -125,7 +144,12 @@ fn places(lines: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edit, replace};
+    #![expect(clippy::expect_used, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::super::matching::find;
+    use super::{Edit, LARGEST, replace};
 
     #[test]
     fn edits() {
@@ -157,5 +181,37 @@ mod tests {
         check(b"\xff\xfe a \xff", "a", "b", false, Ok(b"\xff\xfe b \xff"));
         check("“ä” a\n".as_bytes(), "a\n", "b\n", false, Ok("“ä” b\n".as_bytes()));
         check(b"  a\n  b\n", "a\nb", "x", false, Err("in line 1, but blanks"));
+        check(b"\nb\r\nb\r", "\nb\r", "x", true, Ok(b"xx"));
+        check(b"a\r\nb\r\n", "a\r\nb", "a\nb", false, Err("nothing would change"));
+        check(b"a\nb\n", "a\nb", "a\r\nb", true, Err("nothing would change"));
+        check(&[b'a'; 20], "a", "x", false, Err("occurs 20 times"));
+        check(&[b'a'; 100], "aa", "x", false, Err("occurs more than 20 times"));
+    }
+
+    #[test]
+    fn neither_places_nor_results_are_without_bound() {
+        let check = |file: &[u8], old, new: &str, all, part: &str| {
+            let why = replace(file, &Edit { old, new, all }).expect_err("it is too much");
+            assert!(why.contains(part), "{why}");
+        };
+        check(&vec![b'a'; 1 << 20], "a", &"b".repeat(10_000), true, "larger than 32 MiB then");
+        check(&vec![b'a'; LARGEST], "a", "b", true, "more than 1000000 times");
+        check(&vec![b'a'; LARGEST], "aa", "b", false, "more than 20 times");
+        check(&[vec![b'a'; LARGEST - 1], vec![b'b']].concat(), "b", "cc", false, "larger than 32 MiB then");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_outside_the_places_stays(file in "[ab\r\n “-]{0,24}", old in "[ab\r\n \"-]{1,4}", all: bool) {
+            let Ok(got) = replace(file.as_bytes(), &Edit { old: &old, new: "Z", all }) else { return Ok(()) };
+            let (mut expected, mut done) = (Vec::new(), 0);
+            for place in find(file.as_bytes(), &old, all).places {
+                expected.push(&file.as_bytes()[done..place.start.max(done)]);
+                done = place.end;
+            }
+            expected.push(&file.as_bytes()[done..]);
+            let kept: Vec<_> = got.contents.split(|byte| *byte == b'Z').collect();
+            prop_assert_eq!(kept, expected);
+        }
     }
 }

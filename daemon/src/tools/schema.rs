@@ -43,7 +43,10 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Decodes a call's arguments; the error names everything that is wrong with them.
+/// How many problems are told.
+const MOST: usize = 10;
+
+/// Decodes a call's arguments; the error names what is wrong with them, as far as anybody reads on.
 pub fn decode<T: DeserializeOwned + JsonSchema>(arguments: Object) -> Result<T, String> {
     let schema = schema::<T>();
     let no_properties = Object::new();
@@ -53,6 +56,9 @@ pub fn decode<T: DeserializeOwned + JsonSchema>(arguments: Object) -> Result<T, 
     let mut checked = Object::new();
     // Null is how some models leave a property out.
     for (name, value) in arguments.into_iter().filter(|(_, value)| !value.is_null()) {
+        if problems.len() >= MOST {
+            break;
+        }
         match properties.get(&name) {
             None => problems.push(unknown(&name, properties)),
             Some(wanted) => match fit(value, wanted.get("type").and_then(Value::as_str)) {
@@ -66,6 +72,7 @@ pub fn decode<T: DeserializeOwned + JsonSchema>(arguments: Object) -> Result<T, 
             problems.insert(0, format!("`{name}` is missing"));
         }
     }
+    problems.truncate(MOST);
     if problems.is_empty() {
         return serde_json::from_value(Value::Object(checked)).map_err(|why| format!("bad arguments: {why}"));
     }
@@ -166,5 +173,12 @@ mod tests {
             Err("bad arguments: `p` is not known (the tool takes `path`, `limit`, `all`); \
                  `limit` must be an integer, not []"),
         );
+    }
+
+    #[test]
+    fn ten_problems_are_told() {
+        let arguments = (0..1000).map(|at| (format!("n{at}"), json!(1))).collect();
+        let why = decode::<Args>(arguments).err().unwrap_or_default();
+        assert_eq!(why.matches("is not known").count() + why.matches("is missing").count(), 10);
     }
 }

@@ -35,7 +35,7 @@ impl Actor {
         }
     }
 
-    /// Tells whether there is a computer that nobody will come for again.
+    /// Tells whether there is a computer, or a server of tools, that nobody will come for again.
     pub(in crate::session) fn is_over(&self) -> bool {
         let session = &self.record.session;
         let over = match session.state {
@@ -43,6 +43,7 @@ impl Actor {
             _ => self.record.ephemeral && !self.works_below(),
         };
         let has = || matches!(computer::current(&self.deps, &session.id), Ok(Some(_)));
+        let has = || self.deps.mcp.has(&session.id) || has();
         over && (session.booted || self.boot.sandbox.is_some() || has())
     }
 
