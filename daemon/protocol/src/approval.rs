@@ -40,6 +40,9 @@ wire! {
         /// The program and its arguments, where it is one command without anything to expand.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub argv: Option<Vec<String>>,
+        /// Where the path leads that it is about, links followed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub leads_to: Option<String>,
         /// The folder it works in, where that is on this machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub cwd: Option<Place>,

@@ -21,13 +21,14 @@ fn of_command(command: &Command, inside: Inside<'_>) -> Option<String> {
             let changed = operands(arguments).skip(1);
             outside(command, changed, inside).map(|path| format!("changes all below {path}, outside the workspace"))
         }
-        "find" if deletes(arguments) => outside(command, roots(arguments), inside).map(|path| removes(&path)),
-        "dd" => operands(arguments).filter_map(|word| word.text.strip_prefix("of=")).find_map(device),
-        "tee" | "shred" | "truncate" => operands(arguments).find_map(|word| device(&word.text)),
-        "cp" | "mv" | "install" => operands(arguments).last().and_then(|word| device(&word.text)),
+        "find" if deletes(arguments) => outside(command, roots(arguments).iter(), inside).map(|path| removes(&path)),
+        "dd" => arguments.iter().find_map(|word| written(command, word)),
+        "tee" | "shred" | "truncate" => operands(arguments).find_map(|word| device(command, &word.text)),
+        "cp" | "mv" | "install" => operands(arguments).last().and_then(|word| device(command, &word.text)),
+        "format" => is_drive(command).then(|| "format wipes what it is given".into()),
         name => halts(name, arguments).or_else(|| formats(name, arguments)),
     };
-    found.or_else(|| command.targets.iter().find_map(|word| device(&word.text)))
+    found.or_else(|| command.targets.iter().find_map(|word| device(command, &word.text)))
 }
 
 fn removes(path: &str) -> String {
@@ -73,22 +74,59 @@ fn deletes(arguments: &[Word]) -> bool {
 }
 
 /// Returns where `find` begins.
-fn roots(arguments: &[Word]) -> impl Iterator<Item = &Word> {
-    arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']))
+fn roots(arguments: &[Word]) -> Vec<Word> {
+    let options = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
+    let behind = arguments.iter().skip_while(options);
+    let roots: Vec<Word> = behind.take_while(|word| !word.text.starts_with(['-', '(', '!'])).cloned().collect();
+    if roots.is_empty() { vec![Word { text: ".".into(), known: Known::Plain }] } else { roots }
+}
+
+/// Says what `dd` writes over with this argument, also where it may be anything.
+fn written(command: &Command, word: &Word) -> Option<String> {
+    let Some(path) = word.text.strip_prefix("of=") else {
+        let hides = word.text.starts_with('\0') || word.text.starts_with("{of=");
+        return hides.then(|| "writes over what it does not name".into());
+    };
+    let hides = path.contains('\0') && !path.starts_with("./");
+    device(command, path).or_else(|| hides.then(|| format!("writes over {}", path.replace('\0', "$…"))))
 }
 
 /// Says that a device is written to, unless it is one that takes anything.
-fn device(path: &str) -> Option<String> {
+fn device(command: &Command, path: &str) -> Option<String> {
+    let path = place(&joined(command.folder.as_deref().unwrap_or_default(), path));
     let name = path.strip_prefix("/dev/")?;
     let harmless = ["null", "zero", "full", "tty", "stdin", "stdout", "stderr", "random", "urandom", "ptmx"];
     let is_harmless =
         harmless.contains(&name) || ["fd/", "shm/", "pts/", "tcp/", "udp/"].iter().any(|below| name.starts_with(below));
-    (!is_harmless && !name.is_empty()).then(|| format!("writes over the device {path}"))
+    (!is_harmless && !name.is_empty()).then(|| format!("writes over the device {}", path.replace('\0', "$…")))
+}
+
+/// Returns a path without its empty parts, and `.` and `..` in it.
+fn place(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    format!("{}{}", if path.starts_with('/') { "/" } else { "" }, parts.join("/"))
+}
+
+/// Tells whether `format` is the one that wipes a drive, not a program of a project.
+fn is_drive(command: &Command) -> bool {
+    let is_bare = command.words.first().and_then(Word::plain) == Some("format");
+    let arguments = command.words.get(1..).unwrap_or_default();
+    let drive = |word: &Word| match word.text.as_bytes() {
+        [letter, b':', rest @ ..] => letter.is_ascii_alphabetic() && matches!(rest, [] | [b'\\' | b'/']),
+        _ => device(command, &word.text).is_some(),
+    };
+    is_bare && operands(arguments).any(drive)
 }
 
 fn formats(name: &str, arguments: &[Word]) -> Option<String> {
-    const FORMATS: [&str; 9] =
-        ["mkfs", "mke2fs", "mkswap", "mkdosfs", "wipefs", "blkdiscard", "sgdisk", "sfdisk", "format"];
+    const FORMATS: [&str; 8] = ["mkfs", "mke2fs", "mkswap", "mkdosfs", "wipefs", "blkdiscard", "sgdisk", "sfdisk"];
     let formats = FORMATS.contains(&name) || name.starts_with("mkfs.");
     (formats && operands(arguments).next().is_some()).then(|| format!("{name} wipes what it is given"))
 }

@@ -1,9 +1,11 @@
 //! What of a model's calls runs, what a person is asked about, and what is denied. Pure: it reads texts and says.
 #![doc = include_str!("README.md")]
 
+mod address;
 pub mod commands;
 pub mod danger;
 pub mod rules;
+mod runners;
 pub mod shell;
 
 use danger::Inside;
@@ -64,6 +66,8 @@ pub struct Call<'a> {
     pub subject: Subject<'a>,
     /// The same as a text that two calls share only where they ask for the same.
     pub text: &'a str,
+    /// All its arguments as such a text, paths in them with their links followed.
+    pub arguments: &'a str,
     /// Tells what lies in the workspace.
     pub inside: Inside<'a>,
 }
@@ -123,10 +127,11 @@ impl Policy {
                 (pick.unwrap_or_else(|| self.usual(call.tool)), None)
             }
         };
+        let verdict = danger.into_iter().fold(verdict, Verdict::stricter);
         match exact {
             // Somebody has allowed just this; what is denied stays so.
             Some(exact) if verdict.level < Level::Deny || exact.level == Level::Deny => exact,
-            _ => danger.map_or(verdict.clone(), |danger| verdict.stricter(danger)),
+            _ => verdict,
         }
     }
 

@@ -2,14 +2,16 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::address::Address;
 use super::commands::{self, Command};
-use super::shell::{Known, Word};
+use super::shell::{self, Item, Known, Word};
 use super::{Call, Level, Subject};
 
-/// Tools whose rules may name commands, paths or addresses.
+/// Tools whose rules may name commands, or addresses.
 const COMMANDS: [&str; 1] = ["exec"];
-const PATHS: [&str; 6] = ["read_file", "write_file", "edit_file", "list_dir", "grep", "search"];
 const ADDRESSES: [&str; 2] = ["web_fetch", "http_request"];
+/// Tools whose rules may name paths.
+pub const PATHS: [&str; 6] = ["read_file", "write_file", "edit_file", "list_dir", "grep", "search"];
 /// Stands for a tool in the rule that says what becomes of dangerous commands.
 pub const DANGEROUS: &str = "dangerous";
 
@@ -29,9 +31,11 @@ enum Pattern {
     /// Words, `*` being any number of them.
     Words(Vec<String>),
     Path(GlobMatcher),
-    Address(String),
+    Address(Address),
     /// The whole of what is asked for.
     Exactly(String),
+    /// All arguments.
+    Call(String),
 }
 
 /// How surely a rule means something.
@@ -82,12 +86,17 @@ impl Rule {
 
     /// Tells whether it means just this call.
     pub fn is_exactly(&self, call: &Call<'_>) -> bool {
-        matches!(&self.pattern, Some(Pattern::Exactly(text)) if self.tool == call.tool && *text == call.text)
+        let is = match &self.pattern {
+            Some(Pattern::Exactly(text)) => *text == call.text,
+            Some(Pattern::Call(arguments)) => *arguments == call.arguments,
+            _ => false,
+        };
+        is && self.tool == call.tool
     }
 
     /// Tells whether it means just one call, whichever.
     pub fn is_exact(&self) -> bool {
-        matches!(self.pattern, Some(Pattern::Exactly(_)))
+        matches!(self.pattern, Some(Pattern::Exactly(_) | Pattern::Call(_)))
     }
 
     /// Tells whether it says what becomes of dangerous commands.
@@ -101,14 +110,14 @@ impl Rule {
         let Some(Pattern::Words(pattern)) = &self.pattern else { return Means::No };
         let found = |is: bool| if is { Means::Surely } else { Means::No };
         if self.level == Level::Allow {
-            return found(command.stands && surely(pattern, &command.words));
+            return found(command.stands && surely(pattern, &command.words, covers));
         }
         let bare = Word { text: commands::name(&command.words).to_owned(), known: Known::Plain };
         let rest = command.words.get(1..).unwrap_or_default();
         let named = [std::slice::from_ref(&bare), rest].concat();
         let forms = [Some(&command.words), Some(&named).filter(|_| !bare.text.is_empty())];
         let is_known = command.words.iter().all(|word| word.known == Known::Plain);
-        if is_known && forms.iter().flatten().any(|words| surely(pattern, words)) {
+        if is_known && forms.iter().flatten().any(|words| surely(pattern, words, fits)) {
             return Means::Surely;
         }
         if forms.iter().flatten().any(|words| perhaps(pattern, words)) { Means::Perhaps } else { Means::No }
@@ -122,11 +131,9 @@ impl Rule {
                 found(glob.is_match(absolute) || relative.is_some_and(|path| glob.is_match(path)))
             }
             (Some(Pattern::Path(_)), Subject::Unclear) => Means::Perhaps,
-            (Some(Pattern::Address(pattern)), Subject::Address(address)) => match () {
-                () if fits(pattern, address) => Means::Surely,
-                () if fits(&pattern.to_lowercase(), &address.to_lowercase()) => Means::Perhaps,
-                () => Means::No,
-            },
+            (Some(Pattern::Address(pattern)), Subject::Address(address)) => {
+                pattern.means(address, self.level == Level::Allow)
+            }
             _ => Means::No,
         }
     }
@@ -142,6 +149,9 @@ impl Pattern {
         if let Some(exactly) = text.strip_prefix("= ") {
             return Ok(Self::Exactly(exactly.trim().to_owned()));
         }
+        if let Some(arguments) = text.strip_prefix("== ") {
+            return Ok(Self::Call(arguments.trim().to_owned()));
+        }
         match () {
             () if COMMANDS.contains(&tool) => words(text).map(Self::Words),
             () if PATHS.contains(&tool) => {
@@ -150,7 +160,7 @@ impl Pattern {
                 let glob = glob.map_err(|why| format!("has a bad glob: {}", why.kind()))?;
                 Ok(Self::Path(glob.compile_matcher()))
             }
-            () if ADDRESSES.contains(&tool) => Ok(Self::Address(text.to_owned())),
+            () if ADDRESSES.contains(&tool) => Address::parse(text).map(Self::Address),
             () => {
                 let all = [&COMMANDS[..], &PATHS, &ADDRESSES].concat().join(", ");
                 Err(format!("has a pattern; only rules of {all} can have one"))
@@ -161,13 +171,11 @@ impl Pattern {
 
 /// Reads the words of a pattern: quoted as for a shell.
 fn words(text: &str) -> Result<Vec<String>, String> {
-    let reading = commands::read(text);
     let bad = || "must hold one command: words, quoted as for a shell, with * for any number of them".to_owned();
-    let [command, ..] = reading.commands.as_slice() else { return Err(bad()) };
-    let whole = super::shell::read(text);
-    let is_one = whole.items.len() == 1 && whole.obscure.is_none() && command.targets.is_empty();
+    let whole = shell::read(text);
+    let [Item::Run(command)] = whole.items.as_slice() else { return Err(bad()) };
     let is_known = command.words.iter().all(|word| word.known != Known::Expands);
-    if !is_one || !is_known || command.words.is_empty() {
+    if whole.obscure.is_some() || command.alters || !is_known || command.words.is_empty() {
         return Err(bad());
     }
     Ok(command.words.iter().map(|word| word.text.clone()).collect())
@@ -178,7 +186,7 @@ fn is_tool(name: &str) -> bool {
 }
 
 /// Tells whether a text fits a pattern in which `*` stands for any text.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -194,15 +202,33 @@ fn fits(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// Tells whether a word that is allowed is one of the pattern's: an address is matched as such, and in a path `*` stays
+/// within a folder and never leads up.
+fn covers(pattern: &str, text: &str) -> bool {
+    if pattern == text || !pattern.contains('*') {
+        return pattern == text;
+    }
+    if pattern.contains("://") {
+        return Address::parse(pattern).is_ok_and(|pattern| pattern.means(text, true) == Means::Surely);
+    }
+    let up = |text: &str| text.split(['/', '=', ':', ',']).filter(|part| *part == "..").count();
+    let (patterns, parts): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), text.split('/').collect());
+    let is = match patterns.as_slice() {
+        [_] => fits(pattern, text),
+        _ => patterns.len() == parts.len() && patterns.iter().zip(&parts).all(|(pattern, part)| fits(pattern, part)),
+    };
+    is && up(text) <= up(pattern)
+}
+
 /// Tells whether words are those of the pattern, whatever the shell makes of them: what it expands stands in a `*` alone.
-fn surely(pattern: &[String], words: &[Word]) -> bool {
+fn surely(pattern: &[String], words: &[Word], is: fn(&str, &str) -> bool) -> bool {
     let Some((one, rest)) = pattern.split_first() else { return words.is_empty() };
     if one == "*" {
         let known = words.iter().take_while(|word| word.known != Known::Expands).count();
-        return ends(words, known).any(|left| surely(rest, left));
+        return ends(words, known).any(|left| surely(rest, left, is));
     }
     let Some((word, behind)) = words.split_first() else { return false };
-    word.plain().is_some_and(|text| fits(one, text)) && surely(rest, behind)
+    word.plain().is_some_and(|text| is(one, text)) && surely(rest, behind, is)
 }
 
 /// Tells whether words may come to be those of the pattern.

@@ -5,6 +5,7 @@
 
 mod expand;
 mod reader;
+mod reserved;
 
 /// How much of a word is known before the shell has expanded it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

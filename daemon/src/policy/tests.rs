@@ -25,7 +25,7 @@ fn policy(rules: &[&str]) -> Policy {
 }
 
 fn exec(rules: &[&str], line: &str) -> Level {
-    let call = Call { tool: "exec", subject: Subject::Command(line), text: line, inside: &inside };
+    let call = Call { tool: "exec", subject: Subject::Command(line), text: line, arguments: "", inside: &inside };
     policy(rules).judge(&call).level
 }
 
@@ -364,14 +364,14 @@ fn paths_and_addresses() {
         ("mcp__g__issue", Subject::Other, Level::Ask),
         ("mcp__h__issue", Subject::Other, Level::Allow),
     ] {
-        let call = Call { tool, subject, text: "", inside: &inside };
+        let call = Call { tool, subject, text: "", arguments: "", inside: &inside };
         assert_eq!(policy(&rules).judge(&call).level, level, "{tool}");
     }
 }
 
 #[test]
 fn a_delegate_is_under_every_policy() {
-    let call = Call { tool: "exec", subject: Subject::Command("ls"), text: "ls", inside: &inside };
+    let call = Call { tool: "exec", subject: Subject::Command("ls"), text: "ls", arguments: "", inside: &inside };
     for (own, above, level) in [
         ("exec: allow", "exec: ask", Level::Ask),
         ("exec: ask", "exec: allow", Level::Ask),

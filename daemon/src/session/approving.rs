@@ -136,6 +136,7 @@ impl Actor {
             call: call.id.clone(),
             tool: call.name.clone(),
             what: bound.what(call),
+            leads_to: bound.leads_to(),
             arguments: bound::shortened(&call.arguments),
             arguments_sha256: bound.arguments_sha256,
             argv: bound.argv,

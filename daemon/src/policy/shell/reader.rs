@@ -4,10 +4,6 @@ use super::{Item, Known, Script, Simple, Word};
 
 /// Deeper nesting is not read.
 pub(super) const DEPTH: usize = 24;
-/// Words that begin a compound command: they stand before commands and are none.
-const RESERVED: [&str; 10] = ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "coproc"];
-/// Words behind which no plain command follows.
-const STRANGE: [&str; 6] = ["for", "select", "case", "esac", "function", "[["];
 
 /// A here-document whose text is still to come.
 struct Pending {
@@ -21,13 +17,15 @@ pub(super) struct Reader {
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) script: Script,
+    /// Whether what is read now stands behind `time`.
+    pub(super) timed: bool,
     pending: Vec<Pending>,
 }
 
 impl Reader {
     pub(super) fn new(text: &str, depth: usize) -> Self {
         let script = Script::default();
-        Self { chars: text.chars().collect(), at: 0, depth, script, pending: Vec::new() }
+        Self { chars: text.chars().collect(), at: 0, depth, script, timed: false, pending: Vec::new() }
     }
 
     pub(super) fn read(mut self) -> Script {
@@ -108,10 +106,19 @@ impl Reader {
     }
 
     fn flush(&mut self, command: &mut Simple) {
-        let command = std::mem::take(command);
-        if command != Simple::default() {
-            self.script.items.push(Item::Run(command));
+        let (mut command, timed) = (std::mem::take(command), std::mem::take(&mut self.timed));
+        if command == Simple::default() {
+            return;
         }
+        if timed {
+            command.alters = true;
+            let is_option = |word: &Word| word.known != Known::Plain || word.text.starts_with('-');
+            // Then it is the program, as some shells have no such word.
+            if command.words.first().is_some_and(is_option) {
+                command.words.insert(0, Word { text: "time".into(), known: Known::Plain });
+            }
+        }
+        self.script.items.push(Item::Run(command));
     }
 
     fn parenthesis(&mut self, command: &mut Simple) {
@@ -195,29 +202,6 @@ impl Reader {
         self.script.obscure = self.script.obscure.or(inner.script.obscure);
     }
 
-    fn word_of(&mut self, command: &mut Simple) {
-        let (word, quoted) = self.word();
-        let bare = word.plain().filter(|_| !quoted).unwrap_or_default();
-        let is_first = command.words.is_empty();
-        if is_number(bare) && matches!(self.peek(), Some('<' | '>')) {
-            return;
-        }
-        if is_first && !command.alters && ["{", "}", "!"].contains(&bare) {
-            return;
-        }
-        if is_first && (RESERVED.contains(&bare) || STRANGE.contains(&bare)) {
-            self.is_obscure("it is a compound command");
-            if RESERVED.contains(&bare) {
-                return;
-            }
-        }
-        if is_first && assigns(&word.text) {
-            command.alters = true;
-        } else {
-            command.words.push(word);
-        }
-    }
-
     /// Reads one word; says whether any of it was quoted.
     pub(super) fn word(&mut self) -> (Word, bool) {
         let mut word = Word { text: String::new(), known: Known::Plain };
@@ -248,6 +232,10 @@ impl Reader {
         if matches!(word.text.as_str(), "[" | "[[") {
             word.known = Known::Plain;
         }
+        // In a script that is an argument, as well: what was expanded there is not known here.
+        if word.text.contains('\0') {
+            word.known = Known::Expands;
+        }
         (word, quoted)
     }
 
@@ -259,7 +247,7 @@ impl Reader {
         if is_brace || matches!(c, '*' | '?' | '[') || (c == '~' && begins) {
             word.known = word.known.max(Known::Globs);
         }
-        if c.is_control() {
+        if c.is_control() && c != '\0' {
             self.is_obscure("it holds a control character");
         }
         word.text.push(c);
@@ -274,16 +262,4 @@ impl Reader {
             }
         }
     }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// Tells whether a first word sets a variable.
-fn assigns(text: &str) -> bool {
-    let Some((name, _)) = text.split_once('=') else { return false };
-    let name = name.trim_end_matches('+').split('[').next().unwrap_or_default();
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    !name.is_empty() && name.bytes().all(fits) && !name.as_bytes()[0].is_ascii_digit()
 }

@@ -8,6 +8,7 @@ use nano_protocol::message::NotRun;
 
 use super::{Gate, recorded};
 use crate::crash;
+use crate::policy::Level;
 use crate::session::actor::{Actor, Reply};
 use crate::session::deps::unavailable;
 use crate::store::{Change, Key, StoreError};
@@ -89,7 +90,7 @@ impl Actor {
         }
         let mut changes: Vec<Change> = recorded(&approval, EventType::ApprovalAnswered).into();
         if approval.always {
-            let rule = format!("{} = {}: allow", call.name, self.bound(&call).text);
+            let rule = self.bound(&call).always(&call);
             self.record.session.always.push(rule);
             changes.push(Change::session(&self.record));
         }
@@ -119,12 +120,18 @@ impl Actor {
         Ok(())
     }
 
-    /// Says why a call that a person allowed is not to start after all; looked at when all else is ready.
+    /// Says why a call is not to start after all; looked at when all else is ready.
     pub(in crate::session) fn is_another(&mut self, at: usize) -> Option<String> {
         let open = self.open.get(at)?;
-        let Gate::Passed(approval) = &open.gate else { return None };
-        let (approval, call) = (approval.clone(), open.call.clone());
-        let why = self.has_changed(&approval, &call)?;
+        let call = open.call.clone();
+        let why = match &open.gate {
+            Gate::Passed(approval) => {
+                let approval = approval.clone();
+                self.has_changed(&approval, &call)?
+            }
+            // It may have waited for the computer.
+            _ => self.denies(&call, Level::Allow)?,
+        };
         Some(format!("Not run: {why}. Make the call again if it is still right."))
     }
 }

@@ -11,7 +11,9 @@ use nano_protocol::event::Data;
 use nano_protocol::message::ToolCall;
 use sha2::{Digest, Sha256};
 
-use crate::policy::{Call, Policy, Subject, Verdict, commands, judge};
+use super::policies;
+use crate::policy::rules::PATHS;
+use crate::policy::{Call, Level, Policy, Subject, Verdict, commands, judge};
 use crate::session::actor::Actor;
 
 /// Longer texts in arguments are cut where a person sees them.
@@ -27,8 +29,11 @@ pub(super) struct Bound {
     folder: PathBuf,
     is_here: bool,
     path: Option<PathBuf>,
+    names_path: bool,
     /// The same for two calls that ask for the same.
     pub text: String,
+    /// All arguments, paths in them with their links followed.
+    arguments: String,
     pub arguments_sha256: String,
     pub argv: Option<Vec<String>>,
     pub cwd: Option<Place>,
@@ -59,13 +64,16 @@ impl Actor {
             folder,
             is_here,
             path,
+            names_path: PATHS.contains(&call.name.as_str()),
             text: String::new(),
+            arguments: String::new(),
             arguments_sha256: hash(&[&call.name, &canonical(&call.arguments)]),
             argv: text(call, "command").filter(|_| call.name == "exec").and_then(argv),
             cwd: place,
             environment_sha256: environment.map(|all| hash(&all.iter().map(String::as_str).collect::<Vec<_>>())),
         };
         bound.text = bound.text_of(call);
+        bound.arguments = bound.arguments_of(call);
         bound
     }
 
@@ -74,11 +82,19 @@ impl Actor {
         let now = self.bound(call);
         let what = match () {
             () if now.arguments_sha256 != approval.arguments_sha256 => "its arguments are other ones",
+            () if now.leads_to() != approval.leads_to => "where its path leads is another place",
             () if now.cwd != approval.cwd => "the folder it works in is another one",
             () if now.environment_sha256 != approval.environment_sha256 => "the environment of programs is another one",
-            () => return None,
+            () => return self.denies(call, Level::Ask),
         };
         Some(format!("{what} than when a person was asked"))
+    }
+
+    /// Says why a call is not to run, where rules say more by now than `most`.
+    pub(super) fn denies(&mut self, call: &ToolCall, most: Level) -> Option<String> {
+        let verdict = self.bound(call).judged(&policies(&self.deps, &self.record), call);
+        let word = verdict.level.as_str();
+        (verdict.level > most).then(|| format!("what becomes of it is another thing by now: {word} ({})", verdict.why))
     }
 }
 
@@ -86,14 +102,39 @@ impl Bound {
     fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
         match call.name.as_str() {
             "exec" => Subject::Command(text(call, "command").unwrap_or_default()),
-            "read_file" | "write_file" | "edit_file" | "list_dir" | "grep" | "search" => {
-                match self.path.as_deref().and_then(Path::to_str) {
-                    Some(absolute) => Subject::Path { relative: self.relative(), absolute },
-                    None => Subject::Unclear,
-                }
-            }
+            _ if self.names_path => match self.path.as_deref().and_then(Path::to_str) {
+                Some(absolute) => Subject::Path { relative: self.relative(), absolute },
+                None => Subject::Unclear,
+            },
             "web_fetch" | "http_request" => Subject::Address(text(call, "url").unwrap_or_default()),
             _ => Subject::Other,
+        }
+    }
+
+    /// Returns where the path leads that the call is about, if it is about one.
+    pub fn leads_to(&self) -> Option<String> {
+        self.names_path
+            .then(|| self.path.as_ref().map_or_else(|| "?".into(), |path| path.to_string_lossy().into_owned()))
+    }
+
+    /// Returns all arguments as a text, with paths as they lead.
+    fn arguments_of(&self, call: &ToolCall) -> String {
+        let mut arguments = call.arguments.clone();
+        let places = [("path", self.path.as_ref().filter(|_| self.names_path)), ("cwd", Some(&self.folder))];
+        for (name, place) in places {
+            if let (Some(_), Some(place)) = (text(call, name), place) {
+                arguments.insert(name.into(), place.to_string_lossy().into_owned().into());
+            }
+        }
+        let text = canonical(&arguments);
+        if text.len() <= SHOWN { text } else { format!("sha256:{}", hash(&[&text])) }
+    }
+
+    /// Returns the rule that allows just this call, and no other of the same tool.
+    pub fn always(&self, call: &ToolCall) -> String {
+        match text(call, "command").filter(|_| call.name == "exec" && call.arguments.len() == 1) {
+            Some(_) => format!("exec = {}: allow", self.text),
+            None => format!("{} == {}: allow", call.name, self.arguments),
         }
     }
 
@@ -104,6 +145,9 @@ impl Bound {
 
     fn text_of(&self, call: &ToolCall) -> String {
         let text = match self.subject(call) {
+            Subject::Command(_) if call.arguments.get("background").is_some_and(|it| *it != Data::Bool(false)) => {
+                canonical(&call.arguments)
+            }
             Subject::Command(line) => match text(call, "cwd") {
                 Some(cwd) => format!("cd {cwd} && {line}"),
                 None => line.to_owned(),
@@ -122,7 +166,8 @@ impl Bound {
             let real = if self.is_here { resolved(&path) } else { lexical(&path) };
             real.is_some_and(|path| path.starts_with(&self.workspace))
         };
-        judge(policies, &Call { tool: &call.name, subject: self.subject(call), text: &self.text, inside: &inside })
+        let (subject, text, arguments) = (self.subject(call), &self.text, &self.arguments);
+        judge(policies, &Call { tool: &call.name, subject, text, arguments, inside: &inside })
     }
 
     /// Returns, on one line, what the call is about.
