@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use super::Language;
 use super::confine::{self, Plan};
 use super::descendants::{descendants, signal_all};
+use super::protected;
 
 /// The hidden argument that makes `nanod` a keeper, which starts the helper.
 pub const ARGUMENT: &str = "__exec";
@@ -125,6 +126,9 @@ fn serve() -> io::Result<()> {
     let job: Job = serde_json::from_str(&line)?;
     let limits = job.plan.as_ref().map(|plan| plan.limits.clone()).unwrap_or_default();
     limits.groups.make();
+    let unwanted =
+        job.plan.as_ref().and_then(|plan| plan.reach.as_ref()).map(|reach| protected::unwanted(&reach.protected));
+    let tidy = || unwanted.iter().flatten().for_each(|path| drop(fs::remove_file(path)));
     let shell = match start(&job) {
         Ok(child) => child.id(),
         Err(why) => {
@@ -139,12 +143,14 @@ fn serve() -> io::Result<()> {
         end_all();
     })?;
     let ended = reap(shell, |status| {
+        tidy();
         // The daemon may be gone; what is left is ended all the same.
         for limit in limits.reached(status.exit_status(), status.terminating_signal()) {
             tell(&control, &News::Limited(limit)).ok();
         }
         tell(&control, &news(status)).ok();
     });
+    tidy();
     limits.groups.remove();
     ended
 }
