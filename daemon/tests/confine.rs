@@ -9,6 +9,8 @@ mod calls;
 mod hidden;
 #[path = "confine/levels.rs"]
 mod levels;
+#[path = "confine/moved.rs"]
+mod moved;
 #[path = "confine/protected.rs"]
 mod protected;
 #[path = "confine/spellings.rs"]

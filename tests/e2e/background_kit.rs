@@ -120,6 +120,7 @@ pub fn order(calls: &[Value]) -> String {
     format!("do {}", json!(calls))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is made in the call")]
 pub fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }

@@ -23,7 +23,7 @@ fn shell() -> ModelServer {
                 let call = Call { id: format!("c{n}"), name: "delegate".into(), arguments };
                 Turn { calls: vec![call], ..Turn::default() }
             }
-            _ => Turn::exec(&format!("c{n}"), text),
+            _ => Turn::exec(format!("c{n}"), text),
         })
     })
 }

@@ -31,7 +31,7 @@ impl Scene {
     /// Has commands run one after the other in a session of this level, each with what it must leave in a file.
     fn new(commands: Vec<String>) -> Self {
         let mut turns: Vec<Turn> =
-            commands.into_iter().enumerate().map(|(n, command)| Turn::exec(&format!("c{n}"), command)).collect();
+            commands.into_iter().enumerate().map(|(n, command)| Turn::exec(format!("c{n}"), command)).collect();
         turns.push(Turn::text("done"));
         let server = ModelServer::script(turns);
         let daemon = Daemon::with(&server, Setup { agent: "max_turns = 60".into(), ..Setup::default() });

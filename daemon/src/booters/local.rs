@@ -185,8 +185,16 @@ impl LocalSandbox {
         if self.force.landlock.is_none() {
             return Err(SandboxError::Start(self.force.told() + "; only `level = \"host\"` runs commands here"));
         }
-        // Without it the command does without: there may be no room.
-        DirBuilder::new().recursive(true).mode(0o700).create(&reach.temporary).ok();
+        if let Some(gone) = reach.known.iter().find(|path| !path.exists()) {
+            // It may be somewhere else now, and could be read there.
+            let gone = gone.display();
+            return Err(SandboxError::Start(format!(
+                "{gone}, which nanod keeps from commands, is not where it was; put it back, or take it out of the \
+                 config and restart nanod"
+            )));
+        }
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&reach.temporary);
+        made.map_err(|why| SandboxError::io(&reach.temporary, why))?;
         let own = self.force.mounts && reach.has_own_tmp();
         let temporary = if own { "/tmp".into() } else { reach.temporary.to_string_lossy().into_owned() };
         env.retain(|(name, _)| name != "TMPDIR");

@@ -21,15 +21,16 @@ impl Serve for DaemonDoctor {
         let places = &server.start.places;
         let models = deps.look_for_models().await;
         let skills = offer::list(&deps.skills.look(None).await, None, false);
-        let bad = skills.iter().filter(|skill| !skill.problems.is_empty()).map(|skill| skill.name.as_str()).collect();
+        let bad: Vec<_> =
+            skills.iter().filter(|skill| !skill.problems.is_empty()).map(|skill| skill.name.as_str()).collect();
         let mut checks = vec![store(server), socket(&places.socket), keys(config, &places.config), addresses(config)];
-        checks.push(names("models", models.names().collect(), "configure one, or set OPENAI_API_KEY"));
+        checks.push(names("models", &models.names().collect::<Vec<_>>(), "configure one, or set OPENAI_API_KEY"));
         checks.extend(deps.booters.iter().map(|booter| {
             let detail = booter.missing().or_else(|| booter.note()).unwrap_or_else(|| "ready".into());
             some(&format!("booter {}", booter.kind()), booter.is_whole(), detail, None)
         }));
         checks.extend(machine());
-        checks.push(problems(skills.len(), bad));
+        checks.push(problems(skills.len(), &bad));
         let supervised =
             if server.start.notifies { "is told how far the daemon is" } else { "did not start this daemon" };
         checks.push(good("service manager", supervised));
@@ -71,7 +72,8 @@ fn socket(path: &Path) -> Check {
         Ok(found) => {
             let (mode, group) = (found.mode() & 0o777, found.gid());
             let detail = format!("{}, mode {mode:04o}, group {group}", path.display());
-            if mode & 0o007 == 0 { good("socket", &detail) } else { wrong("socket", detail, "chmod o= it") }
+            let is_closed = mode.trailing_zeros() >= 3;
+            if is_closed { good("socket", &detail) } else { wrong("socket", detail, "chmod o= it") }
         }
         Err(why) => wrong("socket", format!("{}: {why}", path.display()), hint),
     }
@@ -121,11 +123,11 @@ fn is_clear(address: &str) -> bool {
     address.scheme() == "http" && !here
 }
 
-fn names(what: &str, names: Vec<&str>, hint: &str) -> Check {
+fn names(what: &str, names: &[&str], hint: &str) -> Check {
     if names.is_empty() { wrong(what, "none".into(), hint) } else { good(what, &names.join(", ")) }
 }
 
-fn problems(count: usize, bad: Vec<&str>) -> Check {
+fn problems(count: usize, bad: &[&str]) -> Check {
     let detail = format!("{count} found, {} with problems", bad.len());
     let hint = format!("nanoctl skills validate; {}", bad.join(", "));
     some("skills", bad.is_empty(), detail, Some(&hint))
@@ -183,6 +185,6 @@ mod tests {
         assert!(whole.ok && !whole.partial && whole.hint.is_none());
         let part = some("n", false, "d".into(), Some("h"));
         assert!(part.ok && part.partial && part.hint.is_some());
-        assert!(!names("models", vec![], "h").ok && names("models", vec!["a"], "h").ok);
+        assert!(!names("models", &[], "h").ok && names("models", &["a"], "h").ok);
     }
 }

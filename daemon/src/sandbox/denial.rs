@@ -6,7 +6,7 @@ use super::Ending;
 use super::reach::Reach;
 
 /// What programs print when the sandbox refuses something.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 10] = [
     "permission denied",
     "operation not permitted",
     "read-only file system",
@@ -15,6 +15,8 @@ const TEXTS: [&str; 8] = [
     "eperm",
     "erofs",
     "invalid cross-device link",
+    "resource busy",
+    "ebusy",
 ];
 /// What they print without a network.
 const NETWORK: [&str; 6] = [
@@ -54,6 +56,7 @@ mod tests {
         for (level, ending, output, expected) in [
             (WorkspaceWrite, &failed, "sh: /x: Permission denied\n", true),
             (WorkspaceWrite, &failed, "touch: cannot touch '/x': Read-only file system", true),
+            (WorkspaceWrite, &failed, "mv: cannot move 'a' to 'b': Device or resource busy\n", true),
             (WorkspaceWrite, &failed, "mount: Operation not permitted\n", true),
             (WorkspaceWrite, &failed, "PermissionError: [Errno 13] Permission denied: '/x'\n", true),
             (WorkspaceWrite, &failed, "Error: EACCES: /x\n", true),

@@ -34,6 +34,7 @@ use super::Language;
 use super::cgroup::Groups;
 use super::confine::{self, Plan};
 use super::descendants::{descendants, kill_children, signal_all};
+use super::protected;
 
 /// The hidden argument that makes `nanod` a keeper, which starts the helper.
 pub const ARGUMENT: &str = "__exec";
@@ -126,6 +127,9 @@ fn serve() -> io::Result<()> {
     let job: Job = serde_json::from_str(&line)?;
     let limits = job.plan.as_ref().map(|plan| plan.limits.clone()).unwrap_or_default();
     limits.groups.make();
+    let unwanted =
+        job.plan.as_ref().and_then(|plan| plan.reach.as_ref()).map(|reach| protected::unwanted(&reach.protected));
+    let tidy = || unwanted.iter().flatten().for_each(|path| drop(fs::remove_file(path)));
     let shell = match start(&job) {
         Ok(child) => child.id(),
         Err(why) => {
@@ -143,6 +147,7 @@ fn serve() -> io::Result<()> {
         end_all(|| close(&groups, &told));
     })?;
     let ended = reap(shell, |status| {
+        tidy();
         let of_groups = before.get().cloned().unwrap_or_else(|| limits.groups.reached());
         // The daemon may be gone; what is left is ended all the same.
         for limit in limits.reached(of_groups, status.exit_status(), status.terminating_signal()) {
@@ -150,6 +155,7 @@ fn serve() -> io::Result<()> {
         }
         tell(&control, &news(status)).ok();
     });
+    tidy();
     limits.groups.remove();
     ended
 }
@@ -191,12 +197,11 @@ fn start(job: &Job) -> io::Result<Child> {
         command.arg("-u");
     }
     command.arg("-c").arg(text).current_dir(&job.cwd).env_clear().envs(job.env.iter().cloned());
-    match talk()? {
-        Some(talk) => drop(command.stdin(talk.try_clone()?).stdout(talk)),
-        None => {
-            command.stdin(if job.input { io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::null() });
-            command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
-        }
+    if let Some(talk) = talk()? {
+        command.stdin(talk.try_clone()?).stdout(talk);
+    } else {
+        command.stdin(if job.input { io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::null() });
+        command.stdout(io::stdout().as_fd().try_clone_to_owned()?);
     }
     command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
     // A group of its own, so that `kill 0` does not mean the helper.

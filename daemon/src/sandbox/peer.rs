@@ -143,9 +143,8 @@ fn judge(ancestors: &[(i32, Seen)], daemon: Daemon) -> Option<Peer> {
         return Some(Peer::Command);
     }
     match ancestors.last()? {
-        (_, Seen::Process { parent: 0, .. }) => Some(Peer::Stranger),
         // What runs as another user is nobody's command: those cannot become anybody else.
-        (_, Seen::Hidden) => Some(Peer::Stranger),
+        (_, Seen::Process { parent: 0, .. } | Seen::Hidden) => Some(Peer::Stranger),
         _ => None,
     }
 }

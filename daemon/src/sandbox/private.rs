@@ -15,6 +15,7 @@ const CREDENTIALS: [&str; 1] = ["/run/credentials"];
 pub struct Private {
     files: Vec<PathBuf>,
     folders: Vec<Folder>,
+    known: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,7 +32,8 @@ impl Private {
         let beside = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let of_config = Folder { path: beside.to_owned(), but_in: beside.to_owned() };
         let of_state = Folder { path: state.to_owned(), but_in: state.join("workspaces") };
-        Self { files, folders: vec![of_config, of_state] }
+        let made = Self { files, folders: vec![of_config, of_state], known: Vec::new() };
+        Self { known: made.hidden().into_iter().filter(|path| path.exists()).collect(), ..made }
     }
 
     /// Adds the folder of what a service manager entrusted to the daemon; nobody works in there.
@@ -53,6 +55,11 @@ impl Private {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// Returns those of what is hidden that were there at first.
+    pub fn known(&self) -> &[PathBuf] {
+        &self.known
     }
 
     /// Tells whether an opened file, found below this workspace, is one of them, under whatever name.

@@ -12,6 +12,9 @@ pub const SYSTEM: [&str; 16] = [
     "/sys", "/usr", "/var",
 ];
 
+/// What a workspace must not lie in, for commands may do there what they like.
+const NOT_FOR_WORK: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
+
 /// How far a session's tools reach; all paths are real ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
@@ -25,6 +28,8 @@ pub struct Reach {
     pub elsewhere: bool,
     /// The daemon's own places, which it cannot even read.
     pub hidden: Vec<PathBuf>,
+    /// Those of them that were there when the daemon looked first: without one no command is started.
+    pub known: Vec<PathBuf>,
     /// What it may read although it lies in one of those.
     pub shown: Vec<PathBuf>,
     /// What commands cannot write although it lies where they may write.
@@ -37,8 +42,8 @@ impl Reach {
     /// Makes the narrowest one for a workspace that may be written.
     pub fn of(workspace: PathBuf, temporary: PathBuf) -> Self {
         let level = Level::WorkspaceWrite;
-        let (hidden, shown, protected) = (vec![], vec![], vec![]);
-        Self { level, workspace, temporary, elsewhere: false, hidden, shown, protected, steering: String::new() }
+        let (hidden, known, shown, protected) = (vec![], vec![], vec![], vec![]);
+        Self { level, workspace, temporary, elsewhere: false, hidden, known, shown, protected, steering: String::new() }
     }
 
     /// Says what commands may do.
@@ -79,7 +84,11 @@ impl Reach {
 
     /// Returns, in one clause, why a file tool must not read this.
     pub fn bars_reading(&self, path: &Path) -> Option<&'static str> {
-        self.hides(path).then_some("it belongs to nanod itself, and tools cannot reach it")
+        match () {
+            () if self.hides(path) => Some("it belongs to nanod itself, and tools cannot reach it"),
+            () if is_of_a_process(path) => Some("it shows what a process has in memory, and tools cannot reach it"),
+            () => None,
+        }
     }
 
     /// Returns, in one clause, why a file tool must not write this.
@@ -121,6 +130,27 @@ impl Reach {
         let steering = self.steering.to_ascii_lowercase();
         is_own || last.is_some_and(|last| last == "skill.md" || last == ".git" || last == steering)
     }
+}
+
+/// Returns, in one clause, why no session may have this folder, a real path, as its workspace.
+pub fn bars_workspace(path: &Path, hidden: &[PathBuf]) -> Option<&'static str> {
+    match () {
+        () if hidden.iter().any(|place| path.starts_with(place)) => Some("it belongs to nanod itself"),
+        () if path == Path::new("/") => Some("it holds the whole system"),
+        () if NOT_FOR_WORK.iter().any(|place| path.starts_with(place))
+            || SYSTEM.iter().any(|one| path == Path::new(one)) =>
+        {
+            Some("it belongs to the system")
+        }
+        () => None,
+    }
+}
+
+/// Tells whether the kernel shows there what a process, or itself, has in memory.
+fn is_of_a_process(path: &Path) -> bool {
+    let below = path.strip_prefix("/proc").ok().and_then(|below| below.components().next());
+    let name = below.map(|one| one.as_os_str().to_string_lossy()).unwrap_or_default();
+    name == "kcore" || (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Says what commands may do at this level.

@@ -147,7 +147,8 @@ impl Workspace {
             }
             opened
         } else {
-            rustix::fs::openat(&self.root.folder, path, flags, Mode::empty())
+            // What a link of /proc leads to was opened by somebody else, and may have no name here.
+            rustix::fs::openat2(&self.root.folder, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
         };
         let opened = opened.map_err(|why| match why {
             why if self.restrict && is_escape(why) => {

@@ -10,11 +10,13 @@ use serde_json::json;
 
 use super::actor::Command;
 use super::admission::{self, Keyed, Submission};
+use super::configured::Configured;
 use super::deps::Deps;
 use super::profiles::no_such_tool;
 use super::registry::Registry;
 use crate::config::AgentConfig;
 use crate::config::agent::kind;
+use crate::sandbox::reach::bars_workspace;
 use crate::store::Change;
 use crate::store::record::SessionRecord;
 use crate::tools::naming;
@@ -85,7 +87,7 @@ pub(super) fn new_record(
     check_tools(deps, params.tools.as_deref().unwrap_or_default())?;
     let now = deps.clock.now();
     let workspace = match params.workspace {
-        Some(workspace) => given_workspace(&workspace, &deps.configured().config.daemon.workspaces)?,
+        Some(workspace) => given_workspace(&workspace, &deps.configured())?,
         None => deps.own_workspace(id.as_str()).to_string_lossy().into_owned(),
     };
     let session = Session {
@@ -165,7 +167,8 @@ pub(super) fn check_tools(deps: &Deps, tools: &[String]) -> Result<(), RpcError>
 }
 
 /// Checks a workspace that came over the wire: absolute, a folder, reachable, and where the config allows it.
-fn given_workspace(workspace: &str, roots: &[PathBuf]) -> Result<String, RpcError> {
+fn given_workspace(workspace: &str, configured: &Configured) -> Result<String, RpcError> {
+    let roots = &configured.config.daemon.workspaces;
     let path = Path::new(workspace);
     if !path.is_absolute() || workspace.contains('\0') {
         return Err(invalid(format!("the workspace `{}` is not an absolute path", workspace.escape_debug())));
@@ -176,6 +179,9 @@ fn given_workspace(workspace: &str, roots: &[PathBuf]) -> Result<String, RpcErro
     })?;
     if !real.is_dir() {
         return Err(invalid(format!("the workspace {workspace} is not a folder")));
+    }
+    if let Some(why) = bars_workspace(&real, &configured.private.hidden()) {
+        return Err(invalid(format!("the workspace {workspace} cannot be used: {why}")).hint("choose another folder"));
     }
     let allowed = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     if !roots.is_empty() && !roots.iter().any(allowed) {

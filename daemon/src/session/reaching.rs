@@ -22,6 +22,7 @@ pub fn reach(deps: &Deps, session: &Session, restrict: bool, skills: Vec<PathBuf
         level: session.level,
         elsewhere: !restrict,
         hidden: configured.private.hidden(),
+        known: configured.private.known().to_vec(),
         shown: skills.into_iter().chain([spill.clone()]).collect(),
         protected,
         steering: steering.clone(),

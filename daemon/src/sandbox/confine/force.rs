@@ -14,6 +14,9 @@ use crate::sandbox::service::first_line;
 /// How long the attempt may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
+/// The version of Landlock that keeps signals, and sockets without a file, within a command.
+pub(super) const SCOPES: i32 = 6;
+
 /// What works here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Force {
@@ -47,11 +50,15 @@ impl Force {
             (version < 2, "no file can be moved to another folder (the kernel is older than 5.19)"),
             (version < 3, "files anywhere can be emptied (the kernel is older than 6.2)"),
             (version < 5, "devices can be asked for more than to be read (the kernel is older than 6.10)"),
-            (version < 6, "signals reach other processes of this user (the kernel is older than 6.12)"),
+            (
+                version < SCOPES,
+                "signals reach other processes of this user, and commands have no Unix sockets (the kernel is older \
+                 than 6.12)",
+            ),
             (
                 !self.mounts,
                 "protected files in the workspace are not kept from commands, modes and times of files elsewhere can be \
-                 changed, names of hidden files can be seen, and commands have no Unix sockets (no mount namespace can \
+                 changed, names of hidden files can be seen, and commands have no Unix sockets, no terminals and no /dev/shm (no mount namespace can \
                  be had)",
             ),
             (!self.filter, "no system call is taken away (not on this architecture)"),
@@ -76,7 +83,8 @@ impl Force {
     }
 }
 
-fn version(status: LandlockStatus) -> Option<i32> {
+/// Returns the version of Landlock that is in force.
+pub(super) fn version(status: LandlockStatus) -> Option<i32> {
     match status {
         LandlockStatus::Available { effective_abi, kernel_abi } => Some(kernel_abi.unwrap_or(abi(effective_abi))),
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,

@@ -13,6 +13,7 @@ mod mounting;
 mod mounts;
 mod rights;
 mod rules;
+mod sockets;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -83,8 +84,10 @@ fn become_program(arguments: &mut dyn Iterator<Item = OsString>) -> io::Result<s
 fn confine(reach: &Reach, with_mounts: bool) -> io::Result<()> {
     let are_sockets_closed = with_mounts && mounts::enter(reach).map_err(at("mounts"))?;
     rights::drop_all().map_err(at("capabilities"))?;
-    rules::enforce(reach, with_mounts).map_err(at("Landlock"))?;
-    filter::apply(reach.has_network(), are_sockets_closed).map_err(at("the system call filter"))
+    let status = rules::enforce(reach, with_mounts).map_err(at("Landlock"))?;
+    // An older Landlock lets those through that have no file.
+    let has_sockets = are_sockets_closed && force::version(status) >= Some(force::SCOPES);
+    filter::apply(reach.has_network(), has_sockets).map_err(at("the system call filter"))
 }
 
 fn at(what: &str) -> impl FnOnce(io::Error) -> io::Error + '_ {

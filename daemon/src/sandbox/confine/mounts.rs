@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,30 +17,32 @@ use rustix::process::{DumpableBehavior, chdir, getcwd, getegid, geteuid, set_dum
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::mounting::{copy, held, hold, make_read_only, put};
+use super::sockets::Sockets;
+use crate::sandbox::protected::may_be_made;
 use crate::sandbox::reach::{Reach, SYSTEM};
 
 const TMP: &str = "/tmp";
 const SHARED_MEMORY: &str = "/dev/shm";
+const TERMINALS: &str = "/dev/pts";
+const MULTIPLEXER: &str = "/dev/ptmx";
 /// The name there of the file that covers others, while it is needed.
 const NOTHING: &str = ".nothing";
-/// The sockets of this machine that have a name, closed or not.
-const SOCKETS: &str = "/proc/net/unix";
-/// So many are closed; where there are more, commands have no Unix sockets.
-const MOST: usize = 500;
 
 /// Gives this process mounts of its own; tells whether every socket outside the writable folders is out of its reach.
 pub fn enter(reach: &Reach) -> io::Result<bool> {
     let here = getcwd(Vec::new())?;
+    let sockets = Sockets::look(reach);
     leave()?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let open = reach.open().filter_map(|path| Some((path, Open::take(reach, path).ok()?))).collect();
     let own_tmp = if reach.has_own_tmp() { copy(&reach.temporary).ok() } else { None };
     keep_the_rest(reach)?;
     own_tmp.map_or(Ok(()), |own| put(&own, Path::new(TMP)))?;
+    own_terminals()?;
     let nothing = shared_memory()?;
     cover(reach, open, nothing.as_fd())?;
     protect(reach)?;
-    let are_closed = close_sockets(reach, nothing.as_fd());
+    let are_closed = sockets.is_some_and(|sockets| sockets.close(nothing.as_fd()));
     fs::remove_file(Path::new(SHARED_MEMORY).join(NOTHING))?;
     // The folder of before may lie below a cover: from there one could climb.
     chdir(here)?;
@@ -119,9 +121,23 @@ fn leave() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
+/// Hides the terminals that others have opened: the command sees those alone that it opens.
+fn own_terminals() -> io::Result<()> {
+    let (terminals, multiplexer) = (Path::new(TERMINALS), Path::new(MULTIPLEXER));
+    if !terminals.is_dir() {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("nano", terminals, "devpts", flags, c"newinstance,ptmxmode=0666,mode=620")?;
+    if multiplexer.exists() && !multiplexer.is_symlink() {
+        mount_bind(terminals.join("ptmx"), multiplexer)?;
+    }
+    Ok(())
+}
+
 /// Makes shared memory the command's own; returns an empty file there that nobody can open, to cover files with.
 fn shared_memory() -> io::Result<OwnedFd> {
-    mount("nano", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=1777")?;
+    mount("nano", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=1777,size=25%")?;
     let (name, flags) = (Path::new(SHARED_MEMORY).join(NOTHING), OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC);
     Ok(openat(CWD, name, flags, Mode::empty())?)
 }
@@ -150,14 +166,18 @@ fn cover(reach: &Reach, open: Vec<(&Path, Open)>, nothing: BorrowedFd<'_>) -> io
     covers.into_iter().try_for_each(|path| make_read_only(path, false))
 }
 
-/// Makes read-only what is protected. Its folder becomes a mount, too, or it could be moved away with what it holds.
+/// Makes read-only what is protected. What holds it, or something hidden, becomes a mount: it cannot be moved away then.
 fn protect(reach: &Reach) -> io::Result<()> {
     let is_writable = |path: &&PathBuf| reach.writable().iter().any(|root| path.starts_with(root));
     let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     let paths = reach.protected.iter().filter(is_writable);
-    let paths: Vec<&PathBuf> = paths.filter(|path| path.exists() || make(path, &reach.workspace).is_ok()).collect();
-    let inner = paths.iter().filter_map(|path| path.parent());
-    let folders: BTreeSet<&Path> = inner.filter(|folder| **folder != reach.workspace).collect();
+    let paths: Vec<&PathBuf> =
+        paths.filter(|path| path.exists() || may_be_made(path) && make(path, &reach.workspace).is_ok()).collect();
+    let mut folders = BTreeSet::new();
+    for path in paths.iter().copied().chain(&reach.hidden) {
+        folders.extend(holders(reach, path).into_iter().filter(|folder| folder.is_dir() && !is_link(folder)));
+    }
+    // The outer ones come first, for they are shorter.
     for folder in folders {
         mount_bind_recursive(folder, folder)?;
     }
@@ -169,6 +189,12 @@ fn protect(reach: &Reach) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the folders by whose renaming, in what may be written, the path would be somewhere else.
+fn holders<'a>(reach: &Reach, path: &'a Path) -> Vec<&'a Path> {
+    let is_movable = |folder: &&Path| reach.writable().iter().any(|root| folder.starts_with(root) && folder != root);
+    path.ancestors().skip(1).filter(is_movable).collect()
 }
 
 /// Makes, empty, what is protected and missing in a folder that has it usually: what is not there cannot be mounted on.
@@ -187,20 +213,4 @@ fn make(path: &Path, workspace: &Path) -> Result<(), Errno> {
 fn read_only(path: &Path) -> io::Result<()> {
     mount_bind_recursive(path, path)?;
     make_read_only(path, true)
-}
-
-/// Covers every socket of this machine that the session may not write: D-Bus, systemd, Docker, nanod itself. A socket
-/// counts no rights to files before Landlock's ninth version, and who may talk to one of these may do what it does.
-fn close_sockets(reach: &Reach, nothing: BorrowedFd<'_>) -> bool {
-    let Ok(list) = File::open(SOCKETS) else { return false };
-    let own = [&reach.workspace, &reach.temporary];
-    let names = BufReader::new(list).lines().map_while(Result::ok);
-    let names = names.filter_map(|line| line.find(" /").and_then(|at| line.get(at + 1..)).map(PathBuf::from));
-    let others: BTreeSet<PathBuf> = names.filter(|path| !own.iter().any(|folder| path.starts_with(folder))).collect();
-    let close = |path: &PathBuf| match mount_bind(held(nothing), path) {
-        // What we cannot get at, the command cannot either.
-        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => true,
-        Err(_) => false,
-    };
-    others.len() <= MOST && others.iter().all(close)
 }

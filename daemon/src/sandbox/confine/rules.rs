@@ -14,9 +14,10 @@ use crate::sandbox::reach::{Reach, SYSTEM};
 
 /// The newest that is asked for; an older kernel does what it can, and that is told.
 const NEWEST: ABI = ABI::V9;
-/// Devices that programs expect; with what a terminal needs.
-const DEVICES: [&str; 8] =
-    ["/dev/full", "/dev/null", "/dev/ptmx", "/dev/pts", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
+/// Devices that programs expect.
+const DEVICES: [&str; 6] = ["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
+/// Those of terminals: the command's own with mounts, everybody's without.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 /// No more rules than this: what is left out can then not be reached.
 const MOST: usize = 20_000;
 
@@ -40,16 +41,18 @@ pub fn enforce(reach: &Reach, with_mounts: bool) -> io::Result<LandlockStatus> {
 fn reading(mut rules: RulesetCreated, reach: &Reach, with_mounts: bool) -> io::Result<RulesetCreated> {
     let read = AccessFs::from_read(NEWEST);
     // With mounts of its own what is hidden is out of sight already. Without, names can be listed, or `ls /` would not work.
-    let out: &[PathBuf] = if with_mounts { &[] } else { &reach.hidden };
+    let hidden: &[PathBuf] = if with_mounts { &[] } else { &reach.hidden };
+    let out: Vec<PathBuf> = hidden.iter().cloned().chain(["/dev".into()]).collect();
     rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-    for place in carved(Path::new("/"), out).iter().map(PathBuf::as_path).chain(reach.open()) {
+    for place in carved(Path::new("/"), &out).iter().map(PathBuf::as_path).chain(reach.open()) {
         // A workspace that holds what is hidden must not bring it back.
-        for place in carved(place, &inside(place, out)) {
+        for place in carved(place, &inside(place, &out)) {
             rules = allow(rules, &place, read)?;
         }
     }
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
-    DEVICES.iter().try_fold(rules, |rules, path| allow(rules, Path::new(path), device))
+    let terminals: &[&str] = if with_mounts { &TERMINALS } else { &[] };
+    DEVICES.iter().chain(terminals).try_fold(rules, |rules, path| allow(rules, Path::new(path), device))
 }
 
 fn writing(mut rules: RulesetCreated, reach: &Reach, with_mounts: bool) -> io::Result<RulesetCreated> {
