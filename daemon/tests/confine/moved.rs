@@ -10,7 +10,7 @@ use nanod::sandbox::{protected, workspace};
 use serde_json::json;
 
 use super::support::Fixture;
-use super::{at, both, run, support, with_mounts};
+use super::{at, both, run, with_mounts};
 
 /// Makes the session see its workspace as it is now.
 fn look(w: &mut Fixture) {
@@ -139,12 +139,4 @@ async fn file_tools_read_no_process() {
         assert!(!why.contains("not found"), "{path}: {why}");
     }
     assert!(!w.done("read_file", json!({"path": "/proc/meminfo"})).await.is_empty());
-}
-
-#[tokio::test]
-async fn without_a_temporary_folder_nothing_is_started() {
-    let w = at(support::local(), Level::WorkspaceWrite).await;
-    fs::write(w.outside("spill"), "in the way").unwrap();
-    let (ok, text) = run(&w, "echo $TMPDIR").await;
-    assert!(!ok && text.contains("spill/tmp"), "{text}");
 }
