@@ -95,6 +95,9 @@ fn run_by(name: &str, words: &[Word]) -> Vec<Inner> {
             let all = std::iter::once(text).chain(behind.iter().map(|word| word.text.as_str()));
             return script_of_text(&all.collect::<Vec<_>>().join(" "));
         }
+        if name == "flock" && matches!(text, "-c" | "--command") {
+            return script_of(behind.get(..1).unwrap_or_default());
+        }
         let is_option = text.starts_with('-');
         let sets = matches!(name, "env" | "sudo") && text.contains('=');
         if !is_option && !sets && skip == 0 {
@@ -104,11 +107,10 @@ fn run_by(name: &str, words: &[Word]) -> Vec<Inner> {
         moves |= MOVES.iter().any(|option| text.starts_with(option));
         rest = if takes_next(takes, text) { behind.get(1..).unwrap_or_default() } else { behind };
     }
-    let Some((first, behind)) = rest.split_first() else {
+    if rest.is_empty() {
         return vec![Inner::Unseen("it may run another program")];
-    };
+    }
     match name {
-        "flock" if matches!(first.text.as_str(), "-c" | "--command") => script_of(behind),
         "watch" | "parallel" if rest.iter().all(|word| word.known == Known::Plain) => {
             let text = rest.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
             script_of_text(&if name == "watch" { text } else { format!("{text} \0") })

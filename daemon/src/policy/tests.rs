@@ -81,6 +81,19 @@ fn harmless_commands_run_unasked() {
             "init-project 0",
             "echo 'a\nrm -rf /'",
             "rm /etc/x",
+            "./format src",
+            "bin/format",
+            "format src",
+            "npx format c.js",
+            "time cargo build",
+            "sudo A=1 ls",
+            "su -c 'ls'",
+            "flock l rm -rf target",
+            "bash -euo pipefail -c 'rm -rf target'",
+            "dd if=/dev/zero of=//dev/null",
+            "find -name x -delete",
+            "find target -exec rm -rf {} +",
+            "trap 'rm -rf target' EXIT",
             "",
         ],
     );
@@ -166,6 +179,51 @@ fn dangerous_commands_are_asked_about() {
         "init 0",
         "chmod -R 777 /",
         "chown -R me /etc",
+        "dd of=//dev/sda",
+        "dd of=/dev/../dev/./sda",
+        "cd /dev && dd of=sda",
+        "dd of=\"$D\"",
+        "dd of=$D",
+        "format /dev/sda",
+        "flock l rm -rf ~/x",
+        "flock -n l -c 'rm -rf ~/x'",
+        "su -c 'rm -rf ~/x'",
+        "su - me -c 'rm -rf ~/x'",
+        "su me --command='rm -rf ~/x'",
+        "runuser -u me -- rm -rf ~/x",
+        "script -qc 'rm -rf ~/x' /dev/null",
+        "sudo A=1 rm -rf ~/x",
+        "sudo -nu me rm -rf ~/x",
+        "sudo --user me rm -rf ~/x",
+        "env -C / rm -rf x",
+        "env -iS 'rm -rf ~/x'",
+        "env --split-string='rm -rf ~/x'",
+        "timeout 5 rm -rf ~/x",
+        "nohup rm -rf ~/x",
+        "nice rm -rf ~/x",
+        "ionice -c2 -n 7 rm -rf ~/x",
+        "stdbuf -oL rm -rf ~/x",
+        "setsid -w rm -rf ~/x",
+        "doas -u me rm -rf ~/x",
+        "systemd-run --user rm -rf ~/x",
+        "xargs rm -rf",
+        "watch 'rm -rf ~/x'",
+        "parallel 'rm -rf {}' ::: a",
+        "time -p { rm -rf ~/x; }",
+        "time ! rm -rf ~/x",
+        "time -f %e rm -rf ~/x",
+        "coproc X { rm -rf ~/x; }",
+        "coproc rm -rf ~/x",
+        "function f { rm -rf ~/x; }; f",
+        "for x do rm -rf ~/x; done",
+        "bash -euo pipefail -c 'rm -rf ~/x'",
+        "bash -c -e 'rm -rf ~/x'",
+        "bash -c \"rm -rf '$D'\"",
+        "trap 'rm -rf ~/x' EXIT",
+        "command cd / && rm -rf x",
+        "find -L / -delete",
+        "cd / && find -delete",
+        "find . -exec true \\; -exec rm -rf ~/x \\;",
     ];
     all(&[], Level::Ask, &lines);
     all(&["exec: allow"], Level::Ask, &lines);
@@ -277,6 +335,20 @@ fn a_rule_that_asks_or_denies_looks_deeper() {
         "git push $X > log",
         "X=1 git push",
         "if true; then git push; fi",
+        "time git push",
+        "time -p git push",
+        "time { git push; }",
+        "time (git push)",
+        "time ! git push",
+        "! time ! git push",
+        "time A=1 git push",
+        "time -f %e git push",
+        "coproc git push",
+        "coproc X { git push; }",
+        "function f { git push; }; f",
+        "find . -exec true \\; -exec git push \\;",
+        "bash -eo pipefail -c 'git push'",
+        "bash -c \"cd $X && git push\"",
     ];
     all(&["exec git push *: ask"], Level::Ask, &lines);
     all(&["exec git push *: ask", "exec ls: allow", "exec: allow"], Level::Ask, &lines);
@@ -293,6 +365,14 @@ fn a_rule_that_asks_or_denies_looks_deeper() {
         "git() { :; }; x",
         "timeout 5 $X",
         "xargs git",
+        "find . {-exec,git,push,\\;}",
+        "find . -ex{ec,} git push \\;",
+        "find . -* git push \\;",
+        "find . $X",
+        "find push -exec git {} \\;",
+        "xargs {-n,1} git push",
+        "echo git | xargs -I% % push",
+        "time $X push",
     ];
     all(&["exec git push *: ask"], Level::Ask, &unsure);
     all(&["exec git push *: deny"], Level::Ask, &unsure);
@@ -300,9 +380,106 @@ fn a_rule_that_asks_or_denies_looks_deeper() {
     all(
         &["exec git push *: ask"],
         Level::Allow,
-        &["git status", "echo git push", "ls *", "echo $X", "git commit -m 'git push'"],
+        &[
+            "time ls",
+            "find . -name *.rs",
+            "find src ~ -type f",
+            "git status",
+            "echo git push",
+            "ls *",
+            "echo $X",
+            "git commit -m 'git push'",
+        ],
     );
     all(&["exec git * push *: ask"], Level::Ask, &["git -C d push", "git push", "git -c a=b push x"]);
+}
+
+#[test]
+fn a_star_that_allows_stays_where_it_is() {
+    let rules = [
+        "exec ./scripts/*.sh: allow",
+        "exec cat docs/*: allow",
+        "exec ls --dir=*: allow",
+        "exec curl https://*.example.org/*: allow",
+        "exec find *: allow",
+        "exec git status: allow",
+    ];
+    let covered = ["./scripts/x.sh", "cat docs/a", "ls --dir=a/b", "curl https://a.example.org/x", "find . -name *.rs"];
+    all(&rules, Level::Allow, &covered);
+    all(
+        &rules,
+        Level::Ask,
+        &[
+            "./scripts/../x.sh",
+            "./scripts/a/b.sh",
+            "./scripts/a/../../x.sh",
+            "cat docs/../secret",
+            "cat docs/..",
+            "ls --dir=..",
+            "ls --dir=a/../..",
+            "curl https://evil.com/a.example.org/",
+            "curl https://evil.com#.example.org/",
+            "find . {-exec,rm,f,\\;}",
+            "find . $X",
+            "time git status",
+        ],
+    );
+    for line in ["./scripts/../x.sh", "./scripts/a/b.sh"] {
+        all(&["exec ./scripts/*.sh: deny"], Level::Deny, &[line]);
+    }
+}
+
+#[test]
+fn addresses_are_what_is_asked_for() {
+    let fetch = |rule: &str, address: &str| {
+        let subject = Subject::Address(address);
+        let call = Call { tool: "web_fetch", subject, text: address, arguments: "", inside: &inside };
+        policy(&[rule]).judge(&call).level
+    };
+    for (rule, address, level) in [
+        ("https://evil.com/*: deny", "https://evil.com/", Level::Deny),
+        ("https://evil.com/*: deny", "https://evil.com", Level::Deny),
+        ("https://evil.com/*: deny", "https://evil.com:443/", Level::Deny),
+        ("https://evil.com/*: deny", "https://evil.com:8443/", Level::Deny),
+        ("https://evil.com/*: deny", "https:evil.com/", Level::Deny),
+        ("https://evil.com/*: deny", "https:\\\\evil.com\\x", Level::Deny),
+        ("https://evil.com/*: deny", "HTTPS://EVIL.com", Level::Deny),
+        ("https://evil.com/*: deny", "https://evil.com?x", Level::Deny),
+        ("https://evil.com/*: deny", " https://evil.com./x", Level::Deny),
+        ("https://evil.com/*: deny", "https://a@evil.com/x", Level::Deny),
+        ("https://evil.com/*: deny", "https://%65vil.com/x", Level::Deny),
+        ("https://evil.com: deny", "https://evil.com/x", Level::Deny),
+        ("https://evil.com/*: deny", "https://good.com/evil.com/", Level::Allow),
+        ("https://x.com/admin/*: deny", "https://x.com/%61dmin/y", Level::Deny),
+        ("https://x.com/admin/*: deny", "https://x.com/a/../admin/y", Level::Deny),
+        ("https://x.com/admin/*: deny", "https://x.com/ADMIN/y", Level::Ask),
+        ("http://127.0.0.1/*: deny", "http://2130706433/", Level::Deny),
+        ("https://evil.com/*: deny", "no address", Level::Ask),
+        ("*: deny", "https://x.com/", Level::Deny),
+        ("https://*.example.org/*: allow", "https://a.example.org/x?y", Level::Allow),
+        ("https://*.example.org/*: allow", "https://evil.com/a.example.org/", Level::Ask),
+        ("https://*.example.org/*: allow", "https://evil.com?a.example.org/", Level::Ask),
+        ("https://*.example.org/*: allow", "https://evil.com#a.example.org/", Level::Ask),
+        ("https://*.example.org/*: allow", "https://evil.com\\a.example.org/", Level::Ask),
+        ("https://*.example.org/*: allow", "https://evil.com:1@b.example.org/", Level::Ask),
+        ("https://*.example.org/*: allow", "https://a.example.org:8443/", Level::Ask),
+        ("https://x.org:8443/*: allow", "https://x.org:8443/y", Level::Allow),
+        ("https://x.org/public/*: allow", "https://x.org/public/..%2fprivate", Level::Ask),
+        ("https://x.org/public/*: allow", "https://x.org/public/%2e%2e/private", Level::Ask),
+        ("https://x.org: allow", "https://x.org/y", Level::Ask),
+        ("https://x.org/*: allow", "no address", Level::Ask),
+    ] {
+        assert_eq!(fetch(&format!("web_fetch {rule}"), address), level, "{rule} {address}");
+    }
+}
+
+#[test]
+fn what_is_remembered_is_one_call() {
+    for (arguments, level) in [("{\"url\":\"u\"}", Level::Allow), ("{\"method\":\"POST\",\"url\":\"u\"}", Level::Ask)] {
+        let call = Call { tool: "http_request", subject: Subject::Address("u"), text: "u", arguments, inside: &inside };
+        let rules = ["http_request: ask", "http_request == {\"url\":\"u\"}: allow"];
+        assert_eq!(policy(&rules).judge(&call).level, level, "{arguments}");
+    }
 }
 
 #[test]
@@ -327,6 +504,8 @@ fn which_rule_counts() {
         (&["exec: ask", "exec = echo $x: allow"], "echo $x", Level::Allow),
         (&["exec: ask", "exec = echo $x: allow"], "echo $y", Level::Ask),
         (&["exec rm *: deny", "exec = rm -rf /v: allow"], "rm -rf /v", Level::Deny),
+        (&["exec = rm -rf /v: allow", "dangerous: deny"], "rm -rf /v", Level::Deny),
+        (&["dangerous: deny", "exec = rm -rf /v: allow"], "rm -rf /v", Level::Deny),
         (&["exec: allow", "exec = ls: deny"], "ls", Level::Deny),
         (&["exec = ls: allow"], "pwd", Level::Allow),
     ] {
@@ -360,7 +539,7 @@ fn paths_and_addresses() {
         ("web_fetch", Subject::Address("https://docs.rs.evil.example/x"), Level::Ask),
         ("web_fetch", Subject::Address("https://docs.rs@evil.example/"), Level::Ask),
         ("web_fetch", Subject::Address("http://x/"), Level::Deny),
-        ("web_fetch", Subject::Address("HTTP://x/"), Level::Ask),
+        ("web_fetch", Subject::Address("HTTP://x/"), Level::Deny),
         ("mcp__g__issue", Subject::Other, Level::Ask),
         ("mcp__h__issue", Subject::Other, Level::Allow),
     ] {
@@ -396,6 +575,8 @@ fn bad_rules_say_what_is_wrong() {
         ("exec a; b: ask", "must hold one command"),
         ("exec a > b: ask", "must hold one command"),
         ("exec 'a: ask", "must hold one command"),
+        ("exec A=1 b: allow", "must hold one command"),
+        ("web_fetch https://a@b/*: allow", "must hold an address"),
         ("write_file [: ask", "has a bad glob"),
         ("python x: ask", "has a pattern; only rules of exec"),
         ("mcp__a__b x: ask", "has a pattern"),
