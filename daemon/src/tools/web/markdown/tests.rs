@@ -20,7 +20,7 @@ fn pages() {
         ("<pre>a\n  <b>b</b> &amp;</pre>c", "```\na\n  b &\n```\n\nc"),
         ("<table><tr><th>a<th>b<tr><td>1<td><p>2</p></table>x", "| a | b |\n| --- | --- |\n| 1 | 2 |\n\nx"),
         ("a<script>if (a < b) { '</p>' }</script><style>x{}</style><!-- c -->b", "ab"),
-        ("<noscript>a</noscript><template>a<template>b</template>c</template>d", "d"),
+        ("<svg>a<svg>b</svg>c</svg>d<noscript>e</noscript>f", "df"),
         ("<div>a</div><div>b</div>", "a\nb"),
         ("a</b></a></ul></table></blockquote></pre>b", "a**\n\nb"),
     ] {
