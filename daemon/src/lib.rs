@@ -183,8 +183,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
         failed: Mutex::new(None),
     });
     let registry = Registry::load(deps.clone())?;
-    // Looked at once, it is known what changes are.
-    deps.skills.look(None).await;
+    deps.skills.look(None).await; // Looked at once, it is known what changes are.
     let scheduler = Scheduler::load(registry.clone())?;
     let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)

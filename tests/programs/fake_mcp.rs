@@ -1,5 +1,5 @@
 //! An MCP server for tests: over its input and output, proper unless its arguments name faults.
-#![expect(clippy::expect_used, clippy::print_stderr, clippy::exit, reason = "it is a test's")]
+#![expect(clippy::expect_used, clippy::print_stderr, reason = "it is a test's")]
 
 use std::io::{self, BufRead, Write};
 use std::process::Command;
@@ -143,7 +143,7 @@ impl Server {
         }
         let mut result = json!({ "tools": tools });
         if self.has("pages") {
-            let at = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.len());
+            let at = message["params"]["cursor"].as_str().map_or(0, str::len);
             result = json!({"tools": [tool(&format!("t{at}"))]});
             if at < 3 {
                 result["nextCursor"] = json!("c".repeat(at + 1));
