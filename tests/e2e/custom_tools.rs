@@ -48,7 +48,7 @@ fn it_goes_with_exec_and_comes_with_a_reload() {
     std::fs::write(&file, text.replace("[tools.greet", "[tools.welcome")).expect("a config");
     let _: serde_json::Value = client.get("daemon.reload", &json!({}));
     let listed: Tools = client.get("tool.list", &json!({}));
-    let names: Vec<_> = listed.tools.iter().map(|tool| tool.name.as_str()).filter(|name| name.ends_with("e")).collect();
+    let names: Vec<_> = listed.tools.iter().map(|tool| tool.name.as_str()).filter(|name| name.ends_with('e')).collect();
     assert!(names.contains(&"welcome") && !names.contains(&"greet"), "{names:?}");
     std::fs::write(&file, text.replace("[tools.greet", "[tools.exec")).expect("a config");
     let refused = client.call("daemon.reload", &json!({})).expect_err("two tools of one name");

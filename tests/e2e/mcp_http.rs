@@ -140,7 +140,7 @@ fn what_a_server_over_http_brings() {
                 "a ping is answered"
             ),
             "forgets" => {
-                assert_eq!((calls.len(), calls[1].header("mcp-session-id")), (2, Some("s2")), "greeted anew, once")
+                assert_eq!((calls.len(), calls[1].header("mcp-session-id")), (2, Some("s2")), "greeted anew, once");
             }
             "stateless" => {
                 let meta = &calls[0].json()["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];

@@ -1,4 +1,4 @@
-//! Servers that others publish, two from npm and two from PyPI, installed into a temporary folder: skipped loudly where
+//! Servers that others publish, two from npm and two from `PyPI`, installed into a temporary folder: skipped loudly where
 //! that cannot be done.
 
 use std::path::Path;
