@@ -162,8 +162,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let group = socket_group(&config, &places);
     let (deps, changed) = assemble(config, opened, (&places, &env, helper), mark.clone(), &shutdown).await?;
     let registry = Registry::load(deps.clone())?;
-    // Looked at once, it is known what changes are.
-    deps.skills.look(None).await;
+    deps.skills.look(None).await; // Looked at once, it is known what changes are.
     let scheduler = Scheduler::load(registry.clone())?;
     let _later = scheduler.offer_to_agents();
     let socket = Socket::bind(&places.socket, group)

@@ -160,7 +160,8 @@ fn the_model_looks_after_them() {
     let ended = w.ended(&id);
     assert_eq!((ended.state, ended.status), (ProcessState::Exited, Some(4)));
     assert!(log(&mut w, json!({})).starts_with("hello\na\nb\nbye\n[bytes 0 to 14 of 14; exit status 4 after "));
-    let id = w.begin("sleep 1000 & setsid sleep 1000 & trap '' TERM; sleep 1000; sleep 1000");
+    let id = w.begin("trap '' TERM; touch deaf; sleep 1000 & setsid sleep 1000 & sleep 1000; sleep 1000");
+    wait::until("its trap", || w.daemon.workspace().join("deaf").exists().then_some(()));
     let (text, ok) = w.process(json!({"action": "kill", "id": id}));
     assert!(ok && text.starts_with(&format!("{id} has ended: killed: ended by SIGKILL")), "{text}");
     assert_eq!(w.get(&id).state, ProcessState::Killed);

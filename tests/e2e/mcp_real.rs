@@ -70,7 +70,7 @@ fn two_from_npm() {
     let everything = format!("[mcp.all]\ncommand = {:?}\n", bin("mcp-server-everything"));
     check(&everything, &["mcp__all__echo"], "mcp__all__echo", json!({"message": "hello there"}), "hello there");
     let files = format!("[mcp.fs]\ncommand = {:?}\nargs = [\"{{workspace}}\"]\n", bin("mcp-server-filesystem"));
-    check(&files, &["mcp__fs__read_text_file"], "mcp__fs__list_directory", json!({"path": "."}), "denied");
+    check(&files, &["mcp__fs__read_text_file"], "mcp__fs__list_directory", json!({"path": "."}), "[FILE] note");
 }
 
 #[test]

@@ -65,6 +65,8 @@ impl Fresh {
         })?;
         // A trailing dot or slash would only make the same folder look like another one.
         let folder: PathBuf = folder.components().collect();
+        // Where cron and services stand by chance, nobody meant to work: the session gets a folder of its own.
+        let by_chance = self.workspace.is_none() && folder == std::path::Path::new("/");
         let workspace = folder
             .into_os_string()
             .into_string()
@@ -72,7 +74,7 @@ impl Fresh {
         Ok(CreateParams {
             name: name.cloned(),
             agent: self.agent.clone(),
-            workspace: Some(workspace),
+            workspace: Some(workspace).filter(|_| !by_chance),
             booter: self.booter.clone(),
             model: self.model.clone(),
             level: self.level,

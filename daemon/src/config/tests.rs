@@ -155,10 +155,7 @@ fn problems_name_file_line_and_key() {
         ),
         ("[booters.shipyad]", "1: unknown key \"shipyad\" in [booters]; did you mean \"shipyard\"?"),
         ("[tools.t]\nargv = [\"a\"]\nargs = []", "3: unknown key \"args\" in [tools.t]; did you mean \"argv\"?"),
-        (
-            "[mcp.m]\nurl = \"http://127.0.0.1:1/mcp\"\nheader = {}",
-            "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?",
-        ),
+        ("[mcp.m]\nurl = \"http://u\"\nheader = {}", "3: unknown key \"header\" in [mcp.m]; did you mean \"headers\"?"),
         ("[web_search]\nprovider = \"x\"", "2: provider is not valid: \"x\" is none of searxng, brave"),
         ("[web_search]\nprovider = \"searxng\"", "1: [web_search] needs base_url, the address of the SearXNG instance"),
         ("[web_search]\nprovider = \"brave\"", "1: [web_search] needs api_key, api_key_env or api_key_file"),
@@ -232,6 +229,18 @@ fn problems_name_file_line_and_key() {
         ("[booters.boxlite]\nnetwork = []", "2: network names no host; write \"off\" for none"),
         ("[booters.boxlite]\nnetwork = [\"a\", \" \"]", "2: network holds an empty name of a host"),
         ("[steering]\nfile = \"../x\"", "2: file must be a plain file name"),
+        ("[mcp.m]\nurl = \"u\"", "2: url must be an address such as \"http://127.0.0.1:8000/mcp\""),
+        ("[mcp.m]\nurl = \"http://u\"\nargs = []", "3: args has no meaning beside url"),
+        ("[mcp.m]\ncommand = \"c\"\nheaders = {}", "3: headers has no meaning beside command"),
+        ("[mcp.m]\ncommand = \"c\"\nenv = {\"A=B\" = \"x\"}", "3: env holds a name that is none, or a NUL byte"),
+        (
+            "[mcp.m__n]\ncommand = \"c\"",
+            "1: [mcp.m__n] has a bad name; a server's is 1 to 24 of A-Z a-z 0-9 _ -, no _ at its ends and no two together",
+        ),
+        (
+            "[mcp.\"m.n\"]\ncommand = \"c\"",
+            "1: [mcp.m.n] has a bad name; a server's is 1 to 24 of A-Z a-z 0-9 _ -, no _ at its ends and no two together",
+        ),
         ("[mcp.m]", "1: [mcp.m] needs either command or url"),
         ("[mcp.m]\ncommand = \"c\"\nenv = {A = 1}", "3: env must be a table of strings"),
     ]);

@@ -114,14 +114,14 @@ fn the_prompt_that_is_shown_is_sent_and_bodies_stand_in_it_where_they_are_truste
     };
     check_prompt(
         "",
-        &["agent", "booter:local", "booter:local", "skill:zeal", "core", "core"],
+        &["agent", "booter:local", "skill:zeal", "core", "core"],
         &sorted(&["amber"]),
         &["AMBER", "PLAIN"],
     );
-    let both = ["agent", "booter:local", "booter:local", "skill:amber", "skill:zeal", "core", "core"];
+    let both = ["agent", "booter:local", "skill:amber", "skill:zeal", "core", "core"];
     check_prompt("trust = [\"ROOT\"]", &both, &sorted(&[]), &["PLAIN"]);
     check_prompt("trust = [\"ROOT/work\"]", &both, &sorted(&[]), &["PLAIN"]);
-    let untrusted = ["agent", "booter:local", "booter:local", "skill:zeal", "core", "core"];
+    let untrusted = ["agent", "booter:local", "skill:zeal", "core", "core"];
     check_prompt("trust = [\"ROOT/wor\", \"ROOT/work/below\"]", &untrusted, &sorted(&["amber"]), &["AMBER", "PLAIN"]);
 }
 
