@@ -149,7 +149,8 @@ async fn endless_output_takes_bounded_memory_and_disk() {
     assert!(resident() < before + (64 << 20));
     assert!(text.contains("is not the whole output: it holds the first 64 MiB"), "{text}");
     // Beside it lies what a daemon that dies now would leave of the output.
-    let is_spill = |entry: &fs::DirEntry| entry.path().is_file() && !entry.file_name().to_string_lossy().starts_with("running-");
+    let is_spill =
+        |entry: &fs::DirEntry| entry.path().is_file() && !entry.file_name().to_string_lossy().starts_with("running-");
     let spill = fs::read_dir(w.outside("spill")).unwrap().map(Result::unwrap).find(is_spill).unwrap();
     assert_eq!(spill.metadata().unwrap().len(), 64 << 20);
 }
@@ -249,6 +250,37 @@ async fn a_killed_helper_takes_its_command_along() {
     assert_eq!(w.done("exec", json!({"command": "echo on"})).await, "on");
 }
 
+/// A name may be given to another folder after it was looked at.
+#[test]
+fn a_command_starts_in_the_folder_that_was_meant() {
+    use std::os::unix::fs::MetadataExt;
+    let root = fs::metadata("/").unwrap();
+    for (place, says) in [
+        (None, "\"started\""),
+        (Some((root.dev(), root.ino())), "\"started\""),
+        (Some((root.dev(), root.ino() + 1)), "is another one by now"),
+    ] {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut helper = Command::new(env!("CARGO_BIN_EXE_nanod"))
+            .arg(ARGUMENT)
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (program, language) = ("/bin/sh".into(), Language::Shell);
+        let (text, cwd, env) = ("pwd".into(), "/".into(), support::environment());
+        let job = Job { program, language, text, cwd, place, env, plan: None, input: false };
+        writeln!(&ours, "{}", serde_json::to_string(&job).unwrap()).unwrap();
+        let mut news = String::new();
+        BufReader::new(&ours).read_line(&mut news).unwrap();
+        drop(ours);
+        assert!(news.to_lowercase().contains(says), "{place:?}: {news}");
+        let mut output = String::new();
+        helper.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        assert!(helper.wait().unwrap().success() && (says.contains("another") == output.is_empty()), "{output}");
+    }
+}
+
 /// The daemon's death closes the control channel, whatever it died of.
 #[test]
 fn everything_ends_when_the_control_channel_closes() {
@@ -265,6 +297,7 @@ fn everything_ends_when_the_control_channel_closes() {
         language: Language::Shell,
         text: format!("setsid sleep {mark} & echo up; trap '' TERM; sleep {mark}; sleep {mark}"),
         cwd: "/".into(),
+        place: None,
         env: support::environment(),
         plan: None,
         input: false,

@@ -66,6 +66,7 @@ fn command(text: &str, seconds: u64) -> Command {
         language: Language::Shell,
         text: text.into(),
         cwd: None,
+        place: None,
         timeout: Duration::from_secs(seconds),
         task: TaskId("tsk_1".into()),
         spill: "/nowhere/spill".into(),

@@ -224,3 +224,31 @@ fn dangerous_commands_are_asked_about_without_a_rule() {
     assert_eq!(ran, [None, None, Some(NotRun::Denied)]);
     assert!(target.exists());
 }
+
+#[test]
+fn an_approval_ends_where_its_path_led() {
+    let call = nano_tests::model_server::Call {
+        id: "c".into(),
+        name: "write_file".into(),
+        arguments: json!({"path": "docs/s/f", "content": "x"}),
+    };
+    let server = ModelServer::script(vec![
+        Turn { calls: vec![call], ..Turn::text("") },
+        Turn { repeat: true, ..Turn::text("done") },
+    ]);
+    let daemon = daemon(&server, "approve = [\"write_file: ask\"]");
+    let (mut client, workspace) = (daemon.client(), daemon.workspace());
+    for folder in ["docs", "good", "src"] {
+        fs::create_dir(workspace.join(folder)).expect("a folder");
+    }
+    std::os::unix::fs::symlink("../good", workspace.join("docs/s")).expect("a link");
+    let session = daemon.session(&mut client);
+    let task = client.submit(&session, "p");
+    let approval = asked(&mut client);
+    fs::remove_file(workspace.join("docs/s")).expect("the link");
+    std::os::unix::fs::symlink("../src", workspace.join("docs/s")).expect("another link");
+    assert_eq!(client.refused("approval.answer", &json!({"approval": approval.id, "allow": true})), CONFLICT);
+    client.settled(&task.id);
+    not_run(&mut client, &session, NotRun::Denied, "where its path leads is another place");
+    assert!(!workspace.join("src/f").exists() && !workspace.join("good/f").exists());
+}

@@ -40,6 +40,9 @@ wire! {
         /// The signal that ended its shell, such as `SIGKILL`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub signal: Option<String>,
+        /// The limits that it came up against.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub limits: Vec<String>,
         /// The file that takes what it prints.
         pub output: String,
         /// When it began.

@@ -172,7 +172,7 @@ impl LocalSandbox {
         let cwd = command.cwd.clone().ok_or_else(|| SandboxError::Start("no folder was named".into()))?;
         let mut env = self.env.clone();
         let plan = Plan { limits: Limits::of_command(&self.session.0, &cwd), ..self.plan(command, &mut env)? };
-        Ok(Job { program, language, text, cwd, env, plan: Some(plan), input: false })
+        Ok(Job { program, language, text, cwd, place: command.place, env, plan: Some(plan), input: false })
     }
 
     /// Returns what the command must not do, and tells it where to put what it needs for a while.

@@ -15,7 +15,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct Job {
     pub text: String,
     /// Where.
     pub cwd: PathBuf,
+    /// Which folder that must be: its device and inode.
+    #[serde(default)]
+    pub place: Option<(u64, u64)>,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
     /// What it must not do; a program of the daemon's own has no such plan.
@@ -187,6 +190,12 @@ fn start(job: &Job) -> io::Result<Child> {
     if !job.cwd.is_dir() {
         return Err(io::Error::other(format!("the folder {} does not exist", job.cwd.display())));
     }
+    // It is held: its name may be another folder's in between.
+    let folder = rustix::fs::open(&job.cwd, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let found = rustix::fs::fstat(&folder)?;
+    if job.place.is_some_and(|place| place != (found.st_dev, found.st_ino)) {
+        return Err(io::Error::other(format!("the folder {} is another one by now", job.cwd.display())));
+    }
     let (text, _passed) = argument(job)?;
     let mut command = match &job.plan {
         Some(plan) => confine::command(plan, &job.program)?,
@@ -196,7 +205,12 @@ fn start(job: &Job) -> io::Result<Child> {
         // Unbuffered: what was printed before a time limit is not lost.
         command.arg("-u");
     }
-    command.arg("-c").arg(text).current_dir(&job.cwd).env_clear().envs(job.env.iter().cloned());
+    command
+        .arg("-c")
+        .arg(text)
+        .current_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+        .env_clear()
+        .envs(job.env.iter().cloned());
     if let Some(talk) = talk()? {
         command.stdin(talk.try_clone()?).stdout(talk);
     } else {
@@ -227,7 +241,7 @@ fn argument(job: &Job) -> io::Result<(String, Option<File>)> {
     let mut file = File::from(rustix::fs::memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(job.text.as_bytes())?;
     rustix::io::fcntl_setfd(&file, FdFlags::empty())?;
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let text = match job.language {
         Language::Shell => format!(". {path}"),
         Language::Python => format!("exec(compile(open('{path}', 'rb').read(), '<string>', 'exec'))"),

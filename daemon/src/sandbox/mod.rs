@@ -130,6 +130,8 @@ pub struct Command {
     pub text: String,
     /// Where, in the computer; its workspace unless told. A computer that shares the host's files is always told.
     pub cwd: Option<PathBuf>,
+    /// Which folder that must be, by device and inode, if that matters.
+    pub place: Option<(u64, u64)>,
     /// How long at most.
     pub timeout: Duration,
     /// Who asked: what is left running ends with it.

@@ -82,7 +82,7 @@ impl Service {
         let words = std::iter::once(program.path.to_string_lossy().into_owned()).chain(program.args.iter().cloned());
         let text = format!("exec {}", words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "));
         let (language, cwd, env) = (Language::Shell, PathBuf::from("/"), program.env.clone());
-        let job = Job { program: "/bin/sh".into(), language, text, cwd, env, plan: None, input: false };
+        let job = Job { program: "/bin/sh".into(), language, text, cwd, place: None, env, plan: None, input: false };
         let (pipe, writer) = std::io::pipe().map_err(cannot)?;
         let channel = talk.map_or_else(Stdio::null, Stdio::from);
         let (mut keeper, news, control) = keeper(helper, &job, writer, channel).await.map_err(cannot)?;

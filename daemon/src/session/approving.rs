@@ -55,6 +55,12 @@ impl Gate {
         matches!(self, Self::Waits(_) | Self::Denied(_))
     }
 
+    /// Returns the folder that a person saw.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        let Self::Passed(approval) = self else { return None };
+        approval.cwd.as_ref().map(|place| (place.device, place.inode))
+    }
+
     fn end(&self, halted: Option<NotRun>, now: Timestamp) -> Option<End> {
         match (self, halted) {
             (Self::Waits(_) | Self::Denied(_), Some(why)) => Some(End::Halted(why)),

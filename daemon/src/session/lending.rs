@@ -22,6 +22,7 @@ impl Actor {
             task: self.turn_task.clone().unwrap_or_else(|| TaskId(String::new())),
             call,
             workspace,
+            place: self.open.get(at).and_then(|open| open.gate.place()),
             skills: self.skills.clone(),
             sandbox: self.boot.sandbox.clone(),
             unbootable: self.boot.failed.clone(),

@@ -101,6 +101,7 @@ impl Custom {
             language: Language::Shell,
             text,
             cwd: hosts.then(|| context.workspace.path().to_owned()),
+            place: None,
             timeout: self.timeout.unwrap_or(context.exec_timeout),
             task: context.task.clone(),
             spill: context.spill.join(format!("output-{}.log", Ulid::generate())),

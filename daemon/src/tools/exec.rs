@@ -136,7 +136,7 @@ fn command(context: &ToolContext, source: &str, request: Request) -> Result<Comm
     let spill = context.spill.join(format!("output-{}.log", Ulid::generate()));
     let spool = intents::spool(&context.spill, &context.call);
     let (task, reach) = (context.task.clone(), context.workspace.reach());
-    Ok(Command { language, text, cwd, timeout, task, spill, spool, reach, background })
+    Ok(Command { language, text, cwd, place: context.place, timeout, task, spill, spool, reach, background })
 }
 
 fn timeout(context: &ToolContext, asked: Option<i64>) -> Result<Duration, String> {

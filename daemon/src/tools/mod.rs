@@ -100,6 +100,8 @@ pub struct ToolContext {
     pub skills: Arc<Offer>,
     /// The daemon's own files, which never leave this machine.
     pub private: Arc<crate::sandbox::private::Private>,
+    /// The folder, by device and inode, that a person saw when the call was allowed.
+    pub place: Option<(u64, u64)>,
     /// The session's computer; present for every tool that requires a capability.
     pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Why it could not be had, when that was last tried.

@@ -64,6 +64,7 @@ pub fn shell(text: &str) -> Command {
         language,
         text: text.into(),
         cwd: None,
+        place: None,
         timeout: LONG,
         task,
         spool: spill.clone(),

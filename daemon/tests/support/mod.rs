@@ -62,6 +62,7 @@ impl Fixture {
         let context = ToolContext {
             session: SessionId("ses_1".into()),
             task: TaskId("tsk_1".into()),
+            place: None,
             call: "call_1".into(),
             workspace: Arc::new(workspace.with_reach(reach)),
             skills: Arc::default(),

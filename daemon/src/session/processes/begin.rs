@@ -57,6 +57,7 @@ pub(super) async fn begin(registry: &Registry, who: Who, command: Command) -> Re
         state: ProcessState::Running,
         status: None,
         signal: None,
+        limits: Vec::new(),
         started_at: deps.clock.now(),
         ended_at: None,
     };
@@ -138,7 +139,7 @@ async fn whole(running: &mut sandbox::process::Process, ending: &mut Ending) {
     }
     if ending.status.is_none() && ending.signal.is_none() {
         // Somebody has killed its helper.
-        running.ended().await;
+        ending.limits.extend(running.ended().await);
         ending.signal = Some("SIGKILL".into());
     }
 }
@@ -152,7 +153,7 @@ async fn end(running: &mut sandbox::process::Process, ending: &mut Ending) {
         }
     };
     tokio::time::timeout(said::PATIENCE, all).await.ok();
-    running.ended().await;
+    ending.limits.extend(running.ended().await);
     running.drain().await;
 }
 
@@ -160,6 +161,7 @@ fn note(news: &News, ending: &mut Ending) {
     match news {
         News::Exited(status) => ending.status = Some(*status),
         News::Signalled(number) => ending.signal = Some(signal_name(*number)),
-        News::Started | News::Failed(_) | News::Limited(_) => {}
+        News::Limited(limit) => ending.limits.push(limit.clone()),
+        News::Started | News::Failed(_) => {}
     }
 }

@@ -1,5 +1,7 @@
 //! Ends, and what is recorded of them.
 
+use std::time::Duration;
+
 use nano_protocol::event::EventType;
 use nano_protocol::id::{ProcessId, SessionId};
 use nano_protocol::process::{Process, ProcessState};
@@ -21,11 +23,16 @@ use crate::store::{Change, Commit, Key, StoreError};
 /// So much of the end of its output is kept in the record.
 const TAIL: usize = 4 * 1024;
 
+/// How long until an end that could not be recorded is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
 /// How one ended.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     pub status: Option<i32>,
     pub signal: Option<String>,
+    /// The limits that it came up against.
+    pub limits: Vec<String>,
     /// Whether somebody wanted that.
     pub killed: bool,
 }
@@ -46,18 +53,24 @@ pub(super) async fn record_end(registry: &Registry, process: &Process, ending: &
         state,
         status: ending.status,
         signal: ending.signal.clone(),
+        limits: ending.limits.clone(),
         ended_at: Some(deps.clock.now()),
         ..process.clone()
     };
     let (session, bytes) = (process.session.clone(), printed.bytes);
     let tail = String::from_utf8_lossy(tail).into_owned();
+    let changes = ended(&ProcessRecord { process, bytes, tail });
     crash::point("process.end.before");
-    let recorded = deps.store.commit(Commit::owed(ended(&ProcessRecord { process, bytes, tail }))).await;
-    crash::point("process.end.after");
-    match recorded {
-        Ok(_) => poke(registry, &session),
-        Err(error) => drop(deps.store_failed(&error)),
+    // Until it is on record, or the next daemon finds it lost.
+    while let Err(error) = deps.store.commit(Commit::owed(changes.clone())).await {
+        drop(deps.store_failed(&error));
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = deps.shutdown.cutting().cancelled() => return,
+        }
     }
+    crash::point("process.end.after");
+    poke(registry, &session);
 }
 
 /// What is recorded of an end.

@@ -23,6 +23,7 @@ pub(super) fn state(process: &Process, now: Timestamp) -> String {
         (None, Some(signal)) => format!("ended by {signal}"),
         (None, None) => "ended".into(),
     };
+    let how = std::iter::once(how).chain(process.limits.iter().cloned()).collect::<Vec<_>>().join("; ");
     let seconds = |until: Timestamp| {
         let millis = u64::try_from(until.0.saturating_sub(process.started_at.0)).unwrap_or_default();
         Duration::from_millis(millis).as_secs_f64()
