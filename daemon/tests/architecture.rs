@@ -53,6 +53,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "tools::schedule_followup",
         ],
     ),
+    ("store_work", &["store"]),
     // These two stand beside the assembly; the second makes anew what that made of the configuration.
     ("beside", &["booters", "session", "skills"]),
     ("reload", &["config", "session", "telemetry"]),
@@ -101,7 +102,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("reqwest", &["http"]),
     ("tokio_tungstenite", &["http"]),
     // The root reads its arguments; a test build is told where to die.
-    ("std::env", &["config", "crash", ""]),
+    ("std::env", &["config", "crash", "store_work", ""]),
     ("serde_json::Value", &["rpc", "tools", "model", "booters", "json_schema", "config::tools", "mcp"]),
     ("libc", &["sandbox"]),
 ];

@@ -1,19 +1,20 @@
 //! The booter `local`: this machine, as the daemon's user, within the session's level as far as this kernel can hold it.
 
+mod ending;
+
 use std::collections::HashMap;
 use std::fs::DirBuilder;
 use std::mem;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::session::Level;
 use nano_protocol::tool::Prompt;
-use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+use ending::ending;
 
 use super::program::{PATH, on_path, runs};
 use super::{BootRequest, Booter, Declared};
@@ -31,8 +32,6 @@ use crate::tools::{Tool, registry};
 
 /// What commands get of the daemon's environment: never keys, sockets or credentials.
 const ENV: [&str; 10] = ["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR", "SHELL", MARK];
-/// How long a background command is watched for failing at once.
-const BACKGROUND: Duration = Duration::from_millis(100);
 /// Everything this booter may offer.
 const DECLARED: [Capability; 3] = [Capability::Shell, Capability::Python, Capability::Filesystem];
 
@@ -252,47 +251,6 @@ impl LocalSandbox {
             process.ended().await;
         }
     }
-}
-
-async fn ending(
-    process: &mut Process,
-    command: &Command,
-    cancel: &CancellationToken,
-    limits: &mut Vec<String>,
-) -> Result<Ending, SandboxError> {
-    let mut limit = pin!(sleep(command.timeout));
-    loop {
-        let news = tokio::select! {
-            // Who cancels is not told of an end that came at the same moment; an end beats the clock.
-            biased;
-            () = cancel.cancelled() => return Ok(Ending::Cancelled),
-            news = process.news() => news,
-            () = &mut limit => return Ok(if command.background { Ending::Running } else { Ending::TimedOut }),
-        };
-        match news {
-            Some(News::Started) if command.background => limit.as_mut().reset(Instant::now() + BACKGROUND),
-            Some(News::Started) => {}
-            Some(News::Limited(limit)) => limits.push(limit),
-            Some(News::Exited(code)) => return Ok(Ending::Exited(code)),
-            Some(News::Signalled(number)) => return Ok(Ending::Signalled(signal_name(number))),
-            Some(News::Failed(why)) => return Err(SandboxError::Start(why)),
-            None => {
-                process.ended().await;
-                return Ok(Ending::Signalled("SIGKILL".into()));
-            }
-        }
-    }
-}
-
-/// Returns the name of a signal.
-pub fn signal_name(number: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
-        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
-        "WINCH", "IO", "PWR", "SYS",
-    ];
-    let name = usize::try_from(number - 1).ok().and_then(|at| NAMES.get(at));
-    name.map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
 }
 
 impl Sandbox for LocalSandbox {

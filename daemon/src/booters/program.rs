@@ -18,6 +18,17 @@ pub fn on_path(name: &str, path: &str) -> Option<PathBuf> {
     path.split(':').map(|folder| Path::new(folder).join(name)).find(|file| file.is_absolute() && runs(file))
 }
 
+/// Returns the name of a signal.
+pub fn signal_name(number: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(number - 1).ok().and_then(|at| NAMES.get(at));
+    name.map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::on_path;

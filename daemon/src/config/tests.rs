@@ -142,6 +142,7 @@ fn the_first_model_is_the_files_first() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn problems_name_file_line_and_key() {
     refused(&[
         ("[daemon]\n\nworkspace = []", "3: unknown key \"workspace\" in [daemon]; did you mean \"workspaces\"?"),

@@ -114,7 +114,11 @@ pub(super) fn new_record(
         todo: Vec::new(),
     };
     warn_of_host(&session);
-    Ok(SessionRecord {
+    Ok(record(session, lone))
+}
+
+fn record(session: Session, lone: bool) -> SessionRecord {
+    SessionRecord {
         session,
         tools: Vec::new(),
         revision: 0,
@@ -127,7 +131,7 @@ pub(super) fn new_record(
         no_exec: false,
         restricted: false,
         policies: Vec::new(),
-    })
+    }
 }
 
 fn warn_of_host(session: &Session) {

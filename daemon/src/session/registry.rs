@@ -4,6 +4,7 @@
 //! has nothing to do, so ten thousand sleeping sessions cost an index entry each.
 
 mod family;
+mod removal;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Command, Reply};
-use super::deletion;
 use super::deps::{Deps, unavailable};
 use super::restore::restore;
 use super::running::Running;
@@ -150,36 +150,6 @@ impl Registry {
         let receipt = commit.map_err(|error| self.deps.store_failed(&error))?;
         self.note(session);
         Ok(receipt)
-    }
-
-    /// Removes sessions that are closed, with all that they had and `with`: in one step.
-    pub async fn delete(&self, all: &[SessionId], mut with: Vec<Change>) -> Result<(), RpcError> {
-        for id in all {
-            with.extend(self.records_of(id)?);
-        }
-        self.deps.store.commit(Commit::asked(with)).await.map_err(|error| self.deps.store_failed(&error))?;
-        for id in all {
-            self.deps.events.forget(id);
-            self.lock().sessions.remove(id);
-        }
-        Ok(())
-    }
-
-    fn records_of(&self, id: &SessionId) -> Result<Vec<Change>, RpcError> {
-        let tasks: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'u', &id.0), None).collect();
-        let mut changes: Vec<Change> =
-            tasks.into_iter().map(|task| Change::Delete(Key::task(&nano_protocol::id::TaskId(task)))).collect();
-        changes.extend(b"muowcdlnq".iter().map(|kind| Change::DeleteAll(Key::below(*kind, &id.0))));
-        changes.extend(super::processes::deleted(&self.deps, id));
-        changes.extend([
-            Change::Delete(Key::session(id)),
-            Change::Delete(Key::tries(id)),
-            Change::Delete(Key::todo(id)),
-            deletion::mark(id),
-        ]);
-        let events = self.deps.store.event_numbers_of(id).map_err(|error| self.deps.store_failed(&error))?;
-        changes.extend(events.into_iter().map(|seq| Change::Delete(Key::event(seq))));
-        Ok(changes)
     }
 
     /// Hands a command to the session's actor, starting it where it sleeps.

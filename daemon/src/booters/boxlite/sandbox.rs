@@ -20,7 +20,7 @@ use super::files;
 use super::heard::Heard;
 use super::serve::Server;
 use crate::booters::jobs::{Said, Shell};
-use crate::booters::local::signal_name;
+use crate::booters::program::signal_name;
 use crate::booters::skill_files::SkillFiles;
 use crate::sandbox::output::readable;
 use crate::sandbox::{BoxFuture, Capabilities, Capability, Command, Ending, Language, Report, Sandbox, SandboxError};

@@ -9,7 +9,7 @@ use super::end::{Ending, record_end};
 use super::live::Live;
 use super::reading::of_session;
 use super::said;
-use crate::booters::local::signal_name;
+use crate::booters::program::signal_name;
 use crate::crash;
 use crate::sandbox::helper::News;
 use crate::sandbox::{self, Command, Sandbox, SandboxError};
