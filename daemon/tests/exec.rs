@@ -253,7 +253,7 @@ async fn a_killed_helper_takes_its_command_along() {
 #[test]
 fn a_command_starts_in_the_folder_that_was_meant() {
     use std::os::unix::fs::MetadataExt;
-    let root = std::fs::metadata("/").unwrap();
+    let root = fs::metadata("/").unwrap();
     for (place, says) in [
         (None, "\"started\""),
         (Some((root.dev(), root.ino())), "\"started\""),
