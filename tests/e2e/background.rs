@@ -89,7 +89,6 @@ fn what_ends_at_once_is_told_by_its_own_call() {
         if result.content.contains("running in the background") {
             let id = w.list()[0].id.0.clone();
             w.ended(&id);
-            w.waits(1);
             w.run(&[]);
             late += 1;
             continue;
