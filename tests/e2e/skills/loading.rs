@@ -70,8 +70,7 @@ fn a_body_comes_with_its_folder_and_files_which_can_be_read_and_nothing_else() {
     assert!(rendered.contains("T(c1) A[c2,c3,c4,c5,c6,c7,c8,c9] T(c2) T!(c3) T!(c4)"), "{rendered}");
 }
 
-/// Plays a task in which skills are edited from outside, in vain from inside, and deleted, before the turns that are
-/// gated.
+/// Plays a task in which skills are edited from inside and outside, and deleted, before the turns that are gated.
 fn play(ground: &Ground) -> (ModelServer, Daemon, String) {
     let new = text("note", "Second note.", "NOTE BODY 2");
     // Below the level host tools do not write skills.
@@ -108,7 +107,6 @@ fn what_is_edited_and_deleted_on_the_way_serves_from_the_next_turn() {
     let task = client.submit(&session, "p");
     server.wait_requests(2);
     put(&ground.paths(), "guide", &text("guide", "Second words.", "SECOND BODY"));
-    put(&own(&ground.0.path().join("work")), "note", &text("note", "Second note.", "NOTE BODY 2"));
     server.open("edited");
     server.wait_requests(4);
     fs::remove_dir_all(ground.paths().join("guide")).expect("the skill");
@@ -120,7 +118,7 @@ fn what_is_edited_and_deleted_on_the_way_serves_from_the_next_turn() {
         seen,
         [
             "guide: First words. note: First note.",
-            "guide: First words. note: First note.",
+            "guide: First words. note: Second note.",
             "guide: Second words. note: Second note.",
             "guide: Second words. note: Second note.",
             "note: Second note.",
@@ -131,8 +129,7 @@ fn what_is_edited_and_deleted_on_the_way_serves_from_the_next_turn() {
     for (call, says) in [
         ("c1", "FIRST BODY"),
         ("c2", "NOTE BODY 1"),
-        ("c3", "is protected"),
-        ("c4", "NOTE BODY 1"),
+        ("c4", "NOTE BODY 2"),
         ("c5", "SECOND BODY"),
         ("c7", "there is no skill `guide`; there is `note`"),
         ("c8", "there is no skill `notes`; there is `note`"),
