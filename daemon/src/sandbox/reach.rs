@@ -137,6 +137,8 @@ pub fn bars_workspace(path: &Path, hidden: &[PathBuf]) -> Option<&'static str> {
     match () {
         () if hidden.iter().any(|place| path.starts_with(place)) => Some("it belongs to nanod itself"),
         () if path == Path::new("/") => Some("it holds the whole system"),
+        // Everybody's folder in memory; no device lies there.
+        () if path.starts_with("/dev/shm") && path != Path::new("/dev/shm") => None,
         () if NOT_FOR_WORK.iter().any(|place| path.starts_with(place))
             || SYSTEM.iter().any(|one| path == Path::new(one)) =>
         {
