@@ -111,3 +111,16 @@ fn a_delegate_has_its_own_level_and_not_a_wider_one() {
     run(&mut client, &narrow, "delegate default echo x > from-below && echo written");
     assert!(!daemon.workspace().join("from-below").exists());
 }
+
+#[test]
+fn temporary_files_go_with_the_session() {
+    let server = shell();
+    let daemon = daemon(&server);
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    assert_eq!(run(&mut client, &session, "echo x > $TMPDIR/a && cat $TMPDIR/a"), "x");
+    let folder = daemon.state().join("tmp").join(&session);
+    assert!(folder.join("a").exists());
+    client.get::<Value>("session.delete", &json!({"session": session}));
+    assert!(!folder.exists());
+}

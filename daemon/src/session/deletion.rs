@@ -47,7 +47,11 @@ pub async fn remove_folders(deps: Arc<Deps>) {
 fn folders(deps: &Deps, session: &SessionId) -> Vec<PathBuf> {
     let is_id =
         session.0.starts_with("ses_") && session.0.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if is_id { vec![deps.spill(session), deps.own_workspace(session.as_str())] } else { Vec::new() }
+    if is_id {
+        vec![deps.spill(session), deps.temporary(session), deps.own_workspace(session.as_str())]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Tells whether the workspace of a session that is still there lies in this folder.

@@ -135,6 +135,11 @@ impl Deps {
         self.state.join("spill").join(session.as_str())
     }
 
+    /// Returns the folder for what a session's commands need for a while.
+    pub fn temporary(&self, session: &SessionId) -> PathBuf {
+        self.state.join("tmp").join(session.as_str())
+    }
+
     /// Returns the folder of a session that was given none.
     pub fn own_workspace(&self, session: &str) -> PathBuf {
         self.state.join("workspaces").join(session)

@@ -12,7 +12,8 @@ use crate::sandbox::reach::Reach;
 pub fn reach(deps: &Deps, session: &Session, restrict: bool, skills: Vec<PathBuf>, workspace: &Path) -> Reach {
     let configured = deps.configured();
     // A result that was too long names a file there.
-    let spill = real(deps.state.clone()).join("spill").join(session.id.as_str());
+    let [spill, temporary] =
+        [deps.spill(&session.id), deps.temporary(&session.id)].map(|path| below(&deps.state, &path));
     let steering = &configured.config.steering.file;
     let skills: Vec<PathBuf> = skills.into_iter().map(real).collect();
     let mut protected = protected::of(workspace, steering);
@@ -23,11 +24,16 @@ pub fn reach(deps: &Deps, session: &Session, restrict: bool, skills: Vec<PathBuf
         elsewhere: !restrict,
         hidden: configured.private.hidden(),
         known: configured.private.known().to_vec(),
-        shown: skills.into_iter().chain([spill.clone()]).collect(),
+        shown: skills.into_iter().chain([spill]).collect(),
         protected,
         steering: steering.clone(),
-        ..Reach::of(workspace.to_owned(), spill.join("tmp"))
+        ..Reach::of(workspace.to_owned(), temporary)
     }
+}
+
+/// Returns where `path` is, which lies below `folder` and need not be there.
+fn below(folder: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(folder).map_or_else(|_| path.to_owned(), |rest| real(folder.to_owned()).join(rest))
 }
 
 /// Returns where `path` leads; what is not there leads to itself.
