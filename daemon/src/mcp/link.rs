@@ -173,10 +173,14 @@ impl Link {
     }
 
     /// Says, as the end of a sentence, why the server is gone, as far as that is known.
-    pub fn why(&self) -> String {
+    pub async fn why(&self) -> String {
         let own = self.peer().map(|peer| peer.why()).unwrap_or_default();
         let last = match &self.way {
-            Way::Program(_, service) => service.last_words(),
+            Way::Program(_, service) => {
+                // Its output may close before what it complained of was read.
+                drop(tokio::time::timeout(LEAVING, service.ended().cancelled()).await);
+                service.last_words()
+            }
             Way::Http(_) => String::new(),
         };
         match (own.as_str(), last.as_str()) {

@@ -76,7 +76,7 @@ impl Server {
             return None;
         }
         if let Some(dead) = link.filter(|link| !link.is_alive()) {
-            let why = format!("has ended{}", dead.why());
+            let why = format!("has ended{}", dead.why().await);
             self.end().await;
             self.failed(&mut state, &why);
         }
@@ -106,7 +106,10 @@ impl Server {
             Some(link) => link,
             None => self.start(mcp, place).await?,
         };
-        let listed = pages(&link).await.map_err(|fault| said(&fault, &link))?;
+        let listed = match pages(&link).await {
+            Ok(listed) => listed,
+            Err(fault) => return Err(said(&fault, &link).await),
+        };
         let (tools, hashes) = self.tools(&link, &listed);
         *lock(&self.shown) = tools;
         Ok(pins::keep(&mcp.store, &self.config.name, &hashes).await)
@@ -117,7 +120,9 @@ impl Server {
         let link = Arc::new(link.map_err(|why| format!("does not start: {why}"))?);
         // Kept before it has said a word: whatever happens now, it is ended.
         *lock(&self.link) = Some(Arc::clone(&link));
-        link.greet(Limits::within(START)).await.map_err(|fault| said(&fault, &link))?;
+        if let Err(fault) = link.greet(Limits::within(START)).await {
+            return Err(said(&fault, &link).await);
+        }
         Ok(link)
     }
 
@@ -176,10 +181,10 @@ async fn pages(link: &Link) -> Result<Vec<Value>, Fault> {
 }
 
 /// Says what a server did instead of answering.
-fn said(fault: &Fault, link: &Link) -> String {
+async fn said(fault: &Fault, link: &Link) -> String {
     match fault {
         Fault::Refused(code, why) => format!("refused to begin: {why} ({code})"),
-        Fault::Gone => format!("ended before its tools were known{}", link.why()),
+        Fault::Gone => format!("ended before its tools were known{}", link.why().await),
         Fault::Late(limit) => format!("gave no answer within {} s", limit.as_secs_f64()),
         Fault::Cancelled => "was not waited for".into(),
         Fault::Forgotten => "forgets its session again and again".into(),

@@ -58,7 +58,7 @@ impl ServerTool {
             }
             Err(Fault::Cancelled) => ToolOutcome::Stopped("stopped before the server answered".into()),
             Err(Fault::Gone) => {
-                let why = self.link.why();
+                let why = self.link.why().await;
                 ToolOutcome::Failed(format!(
                     "the server {server} is gone{why}; nobody knows whether the call had its effect. It is started anew \
                      before the next turn"

@@ -131,14 +131,14 @@ async fn other_processes_are_out_of_reach() {
         let w = fixture(booter, Level::WorkspaceWrite).await;
         for command in [
             "kill -9 $PPID; pkill -9 nanod; echo on",
-            "kill -9 PID; pkill -9 -f 'sleep 1000'; echo on",
+            "kill -9 THAT; pkill -9 -f 'sleep 1000'; echo on",
             "kill -9 -1; echo on",
-            "cat /proc/PID/environ /proc/$PPID/environ; echo on",
-            "head -c1 /proc/PID/mem /proc/$PPID/mem; ls -l /proc/PID/fd /proc/PID/cwd/; echo on",
-            "ls /proc/PID/root/; cat /proc/PID/root/etc/hostname; echo on",
-            "python3 -c 'import ctypes; print(ctypes.CDLL(None).ptrace(16, PID, 0, 0))'; echo on",
+            "cat /proc/THAT/environ /proc/$PPID/environ; echo on",
+            "head -c1 /proc/THAT/mem /proc/$PPID/mem; ls -l /proc/THAT/fd /proc/THAT/cwd/; echo on",
+            "ls /proc/THAT/root/; cat /proc/THAT/root/etc/hostname; echo on",
+            "python3 -c 'import ctypes; print(ctypes.CDLL(None).ptrace(16, THAT, 0, 0))'; echo on",
         ] {
-            let (_, text) = run(&w, &command.replace("PID", &pid.to_string())).await;
+            let (_, text) = run(&w, &command.replace("THAT", &pid.to_string())).await;
             assert!(!text.contains("s3cret"), "{command}: {text}");
             // Who may end everybody ends nobody, and is not told so.
             let refused = ["denied", "not permitted", "-1\n"].iter().any(|word| text.contains(word));
