@@ -2,12 +2,14 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use nano_protocol::event::EventType;
+
 use crate::cli::Global;
 use crate::visible::{one_line, visible};
 
 /// What is known about stdout and stderr, and what the person asked for.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "six independent facts, each read on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "seven independent facts, each read on its own")]
 pub struct Output {
     /// Whether the daemon's answers are passed on as they are.
     pub json: bool,
@@ -15,6 +17,8 @@ pub struct Output {
     pub terminal: bool,
     /// Whether a line of stderr may be drawn over.
     pub live: bool,
+    /// Whether a person reads stderr, and could answer.
+    pub person: bool,
     /// Whether nothing but the answer is wanted.
     pub quiet: bool,
     /// Whether more is wanted.
@@ -43,10 +47,16 @@ impl Output {
             json: global.json,
             terminal: io::stdout().is_terminal(),
             live: stderr_terminal && !dumb && !global.quiet && !global.json,
+            person: stderr_terminal && !global.quiet && !global.json,
             quiet: global.quiet,
             verbose: global.verbose,
             colour: stderr_terminal && !dumb && !global.no_color && !set("NO_COLOR"),
         }
+    }
+
+    /// Returns the types of events to ask for: who names that of questions says that somebody is there to answer.
+    pub fn types(&self) -> Option<Vec<EventType>> {
+        self.person.then(|| EventType::ALL.to_vec())
     }
 
     /// Writes `text` to stdout, ending with a line feed: in one write, so that two programs with one pipe never mix lines.

@@ -72,6 +72,7 @@ mod store_stuck;
 mod store_versions;
 mod todo;
 mod tools;
+mod unheard;
 mod web;
 mod web_kit;
 mod web_search;

@@ -58,6 +58,7 @@ pub fn attach(context: &Context, args: Attach) -> Result<(), Failure> {
         session: Some(session),
         since_seq: args.since,
         deltas: Some(true),
+        types: context.output.types(),
         ..SubscribeParams::default()
     };
     let mut live = Live::new(&context.output, View::Attach);

@@ -76,6 +76,7 @@ impl Follow<'_> {
                 task: Some(self.task.id.0.clone()),
                 since_seq: Some(self.since),
                 deltas,
+                types: self.context.output.types(),
                 ..SubscribeParams::default()
             })?;
             loop {

@@ -126,7 +126,7 @@ params! {
         pub session: Option<SessionRef>,
         /// Only this task's.
         pub task: Option<String>,
-        /// Only these types.
+        /// Only these types; who names `approval.requested` says that somebody is there to answer.
         pub types: Option<Vec<EventType>>,
         /// Those after this number first; from now on unless told.
         pub since_seq: Option<u64>,

@@ -79,19 +79,26 @@ pub struct Verdict {
     pub level: Level,
     /// The rule or the danger that says so; empty where nothing does.
     pub why: String,
+    /// Whether no rule says so: it is advice that nobody has asked for.
+    pub is_advice: bool,
 }
 
 impl Verdict {
+    /// What becomes of a call because of something else than advice.
+    pub fn new(level: Level, why: impl Into<String>) -> Self {
+        Self { level, why: why.into(), is_advice: false }
+    }
+
     fn stricter(self, other: Self) -> Self {
-        if other.level > self.level { other } else { self }
+        if (other.level, !other.is_advice) > (self.level, !self.is_advice) { other } else { self }
     }
 
     fn by(level: Level, rule: &str) -> Self {
-        Self { level, why: format!("rule \"{rule}\"") }
+        Self::new(level, format!("rule \"{rule}\""))
     }
 
     fn perhaps(rule: &str) -> Self {
-        Self { level: Level::Ask, why: format!("rule \"{rule}\" may apply") }
+        Self::new(Level::Ask, format!("rule \"{rule}\" may apply"))
     }
 }
 
@@ -138,7 +145,7 @@ impl Policy {
     fn of_danger(&self, what: &str) -> Verdict {
         let rule = self.rules.iter().rev().find(|rule| rule.is_dangerous());
         let level = rule.map_or(Level::Ask, |rule| rule.level);
-        Verdict { level, why: format!("{DANGEROUS}: it {what}") }
+        Verdict { is_advice: rule.is_none(), ..Verdict::new(level, format!("{DANGEROUS}: it {what}")) }
     }
 
     fn of_commands(&self, tool: &str, reading: &commands::Reading) -> Verdict {
@@ -149,8 +156,7 @@ impl Policy {
         // What cannot be seen may be what a rule forbids, and is not what a rule allows.
         let strict = |rule: &&Rule| rule.is_about(tool) && rule.names_commands() && rule.level > Level::Allow;
         let rule = self.rules.iter().filter(strict).max_by_key(|rule| rule.level);
-        let hidden =
-            rule.map(|rule| Verdict { level: Level::Ask, why: format!("rule \"{}\" may apply: {why}", rule.text) });
+        let hidden = rule.map(|rule| Verdict::new(Level::Ask, format!("rule \"{}\" may apply: {why}", rule.text)));
         hidden.into_iter().fold(verdict.stricter(self.usual(tool)), Verdict::stricter)
     }
 
@@ -174,8 +180,8 @@ impl Policy {
         let rule = about().find(|rule| rule.level == Level::Deny).or(about().next());
         match rule {
             Some(rule) => Verdict::by(rule.level, &rule.text),
-            None if self.has_list(tool) => Verdict { level: Level::Ask, why: format!("no rule of {tool} covers it") },
-            None => Verdict { level: Level::Allow, why: String::new() },
+            None if self.has_list(tool) => Verdict::new(Level::Ask, format!("no rule of {tool} covers it")),
+            None => Verdict::new(Level::Allow, ""),
         }
     }
 
@@ -190,7 +196,7 @@ impl Policy {
 /// Says what becomes of a call that several policies are about: the strictest of what they say.
 pub fn judge(policies: &[Policy], call: &Call<'_>) -> Verdict {
     let verdicts = policies.iter().map(|policy| policy.judge(call));
-    verdicts.reduce(Verdict::stricter).unwrap_or(Verdict { level: Level::Allow, why: String::new() })
+    verdicts.reduce(Verdict::stricter).unwrap_or(Verdict::new(Level::Allow, ""))
 }
 
 #[cfg(test)]

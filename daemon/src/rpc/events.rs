@@ -1,12 +1,12 @@
 //! Subscriptions: each pulls from the log with its own cursor, so a slow reader only reads later.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use nano_protocol::daemon::Done;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::{Event, EventType, SubscribeParams, Subscribed, UnsubscribeParams};
-use nano_protocol::id::SessionId;
+use nano_protocol::id::{SessionId, TaskId};
 use nano_protocol::method::{EventsSubscribe, EventsUnsubscribe};
 use serde_json::json;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::dispatch::Serve;
 use super::{Caller, Server};
 use crate::session::deps::Deps;
-use crate::session::event_log::Published;
+use crate::session::event_log::{Answers, Published};
 use crate::session::registry::Registry;
 
 /// How many events are read at once.
@@ -33,6 +33,7 @@ impl Serve for EventsSubscribe {
             task: params.task,
             types: params.types.map(|types| types.into_iter().collect()),
         };
+        let filter = Arc::new(filter);
         let head = server.deps().events.head();
         let head_seq = *head.borrow();
         let deltas = params.deltas.unwrap_or(false).then(|| server.deps().events.deltas());
@@ -50,6 +51,9 @@ impl Serve for EventsSubscribe {
         let (start, started) = oneshot::channel();
         Connection::lock(&connection.starting).push(start);
         let after = params.since_seq.unwrap_or(head_seq);
+        if filter.types.as_ref().is_some_and(|types| types.contains(&EventType::ApprovalRequested)) {
+            server.deps().events.is_there(Arc::downgrade(&filter) as Weak<dyn Answers>);
+        }
         let reader = Reader { deps: server.deps().clone(), connection, number, filter, after };
         tokio::spawn(async move {
             // The answer goes first.
@@ -82,12 +86,23 @@ struct Filter {
 
 impl Filter {
     fn wants(&self, event: &Published) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(&event.kind))
+            && self.sees(event.session.as_ref(), event.task.as_ref())
+    }
+
+    fn sees(&self, session: Option<&SessionId>, task: Option<&TaskId>) -> bool {
         let visible = |session: &SessionId| self.registry.sees(self.uid, session);
-        self.session.as_ref().is_none_or(|session| event.session.as_ref() == Some(session))
-            && self.task.as_ref().is_none_or(|task| event.task.as_ref().is_some_and(|one| one.0 == *task))
-            && self.types.as_ref().is_none_or(|types| types.contains(&event.kind))
+        self.session.as_ref().is_none_or(|own| session == Some(own))
+            && self.task.as_ref().is_none_or(|own| task.is_some_and(|task| task.0 == *own))
             // Who may see the session it is bound to was asked at the beginning: its last events outlive it.
-            && (self.session.is_some() || event.session.as_ref().map_or(self.registry.is_admin(self.uid), visible))
+            && (self.session.is_some() || session.map_or(self.registry.is_admin(self.uid), visible))
+    }
+}
+
+/// Who names the type of questions says that they can be answered; who takes all types may be a log.
+impl Answers for Filter {
+    fn is_asked(&self, session: &SessionId, task: &TaskId) -> bool {
+        self.sees(Some(session), Some(task))
     }
 }
 
@@ -95,7 +110,7 @@ struct Reader {
     deps: Arc<Deps>,
     connection: Arc<Connection>,
     number: u64,
-    filter: Filter,
+    filter: Arc<Filter>,
     after: u64,
 }
 

@@ -27,6 +27,8 @@ pub use answer::Answer;
 
 /// The wall clock may be set: it is looked at so often while a call waits.
 const LOOK: Duration = Duration::from_secs(10);
+/// How long advice waits where nobody is there to hear it.
+const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Whether a call may start.
 #[derive(Default)]
@@ -110,7 +112,7 @@ impl Actor {
         let gate = match verdict.level {
             Level::Allow => Gate::Open,
             Level::Deny => Gate::Denied(denied(&verdict.why)),
-            Level::Ask => Gate::Waits(Box::new(self.asked(&call, &verdict.why))),
+            Level::Ask => Gate::Waits(Box::new(self.asked(&call, &verdict))),
         };
         let Some(open) = self.open.get_mut(at) else { return false };
         open.verdict = Some(verdict);
@@ -129,16 +131,19 @@ impl Actor {
             return verdict;
         }
         let why = "it was allowed, and the daemon died while it ran: whether it did its work is unknown";
-        Verdict { level: Level::Ask, why: why.into() }
+        Verdict::new(Level::Ask, why)
     }
 
-    fn asked(&mut self, call: &ToolCall, why: &str) -> Approval {
+    fn asked(&mut self, call: &ToolCall, verdict: &Verdict) -> Approval {
         let (bound, now) = (self.bound(call), self.deps.clock.now());
-        let wait = i64::try_from(self.agent().approve_timeout.as_millis()).unwrap_or(i64::MAX);
+        let (session, task) = (self.record.session.id.clone(), self.turn_task.clone());
+        let task = task.unwrap_or_else(|| nano_protocol::id::TaskId(String::new()));
+        let wait = self.agent().approve_timeout;
+        let is_heard = !verdict.is_advice || self.deps.events.may_be_answered(&session, &task);
         Approval {
             id: ApprovalId::from_ulid(&self.deps.clock.ulid()),
-            session: self.record.session.id.clone(),
-            task: self.turn_task.clone().unwrap_or_else(|| nano_protocol::id::TaskId(String::new())),
+            session,
+            task,
             call: call.id.clone(),
             tool: call.name.clone(),
             what: bound.what(call),
@@ -148,10 +153,10 @@ impl Actor {
             argv: bound.argv,
             cwd: bound.cwd,
             environment_sha256: bound.environment_sha256,
-            why: why.to_owned(),
+            why: verdict.why.clone(),
             state: ApprovalState::Pending,
             created_at: now,
-            expires_at: now.plus_ms(wait),
+            expires_at: later(now, if is_heard { wait } else { wait.min(UNHEARD) }),
             answered_by: None,
             answered_at: None,
             always: false,
@@ -165,6 +170,7 @@ impl Actor {
         if self.deps.shutdown.stopping().is_cancelled() {
             return Ok(None);
         }
+        self.wait_longer().await?;
         loop {
             let (halted, now) = (self.machine.halted(), self.deps.clock.now());
             let ends = |(at, open): (usize, &super::actor::OpenCall)| Some((at, open.gate.end(halted, now)?));
@@ -179,6 +185,25 @@ impl Actor {
             Gate::Open | Gate::Denied(_) | Gate::Passed(_) => None,
         });
         Ok(left.min().map(|ms| Instant::now() + Duration::from_millis(ms).min(LOOK)))
+    }
+
+    /// Has a question wait its full time that nobody was there to hear, and somebody is now.
+    async fn wait_longer(&mut self) -> Result<(), StoreError> {
+        let (now, wait) = (self.deps.clock.now(), self.agent().approve_timeout);
+        let mut changes = Vec::new();
+        for open in &mut self.open {
+            let Gate::Waits(approval) = &mut open.gate else { continue };
+            let until = later(approval.created_at, wait);
+            let is_over = approval.expires_at <= now && now < until;
+            if is_over && self.deps.events.may_be_answered(&approval.session, &approval.task) {
+                approval.expires_at = until;
+                changes.extend(recorded(approval, EventType::ApprovalRequested));
+            }
+        }
+        if !changes.is_empty() {
+            self.commit(changes).await?;
+        }
+        Ok(())
     }
 
     async fn does_not_start(&mut self, at: usize, end: End) -> Result<(), StoreError> {
@@ -226,10 +251,19 @@ fn denied(why: &str) -> String {
     )
 }
 
+fn later(at: Timestamp, wait: Duration) -> Timestamp {
+    at.plus_ms(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}
+
 fn unanswered(approval: &Approval) -> String {
     let waited = Duration::from_millis(u64::try_from(approval.expires_at.0 - approval.created_at.0).unwrap_or(0));
+    let nobody = if waited == UNHEARD {
+        "nobody watches this session who could be asked".to_owned()
+    } else {
+        format!("nobody answered within {waited:?}")
+    };
     format!(
-        "Not run: a person has to allow it ({}), and nobody answered within {waited:?}. Go on without it if you can, and \
+        "Not run: a person has to allow it ({}), and {nobody}. Go on without it if you can, and \
          say at the end what was left undone: {}",
         approval.why, approval.what
     )

@@ -4,7 +4,7 @@
 //! durable already: `seen_implies_durable`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use nano_protocol::event::{Event, EventType};
@@ -91,8 +91,16 @@ struct Ring {
     floor: u64,
 }
 
+/// Who is there to answer what a session asks.
+pub trait Answers: Send + Sync {
+    /// Tells whether a question of this task is put to them.
+    fn is_asked(&self, session: &SessionId, task: &TaskId) -> bool;
+}
+
 struct Inner {
     ring: Mutex<Ring>,
+    /// They are gone when nobody else holds them.
+    there: Mutex<Vec<Weak<dyn Answers>>>,
     head: watch::Sender<u64>,
     /// Grows when a task has come to rest.
     settled: watch::Sender<u64>,
@@ -109,6 +117,7 @@ impl Default for EventLog {
     fn default() -> Self {
         let inner = Inner {
             ring: Mutex::default(),
+            there: Mutex::default(),
             head: watch::Sender::new(0),
             settled: watch::Sender::new(0),
             deltas: broadcast::Sender::new(DELTAS),
@@ -161,6 +170,19 @@ impl EventLog {
             // Nobody listening any more is no error.
             drop(self.inner.deltas.send(event));
         }
+    }
+
+    /// Takes note that somebody is there to answer, until nobody else holds them.
+    pub fn is_there(&self, one: Weak<dyn Answers>) {
+        let mut there = self.inner.there.lock().unwrap_or_else(PoisonError::into_inner);
+        there.retain(|one| one.strong_count() > 0);
+        there.push(one);
+    }
+
+    /// Tells whether anybody is there to answer a question of this task.
+    pub fn may_be_answered(&self, session: &SessionId, task: &TaskId) -> bool {
+        let there = self.inner.there.lock().unwrap_or_else(PoisonError::into_inner);
+        there.iter().filter_map(Weak::upgrade).any(|one| one.is_asked(session, task))
     }
 
     /// Returns the newest number, and a receiver that tells when it grows.
