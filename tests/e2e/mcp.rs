@@ -49,7 +49,7 @@ fn what_a_server_brings() {
     let gone = |why: &str| format!("-mcp__s__*: the server {why}; {soon}");
     let (long, good) = ("x".repeat(56), "mcp__s__do_it mcp__s__echo");
     let bad = format!(
-        "mcp__s__a_b_f8bf8f0 mcp__s__a_b_fa966df mcp__s__good -mcp__s__: it has no name -mcp__s__list: its schema is no object \
+        "mcp__s__a_b_f8bf8f0 mcp__s__a_b_fa966df mcp__s__good -mcp__s__: it has no name -mcp__s__good*: the server lists another tool of this name; the first one counts -mcp__s__list: its schema is no object \
          -mcp__s__text: its schema is not one of an object -mcp__s__{long}: its name has more than 128 bytes, or control characters"
     );
     let rows: Vec<(&[&str], String)> = vec![
@@ -93,6 +93,20 @@ fn what_a_server_brings() {
 }
 
 #[test]
+fn of_very_many_tools_some_are_taken() {
+    let server = ModelServer::script(vec![Turn::text("done")]);
+    // All in one page, as large as one may be.
+    let daemon = setup(&server, section("s", &["many=500000"]), "");
+    let mut client = daemon.client();
+    let session = daemon.session(&mut client);
+    client.run(&session, "p");
+    let tools = tools(&mut client, &session);
+    assert_eq!(tools.tools.iter().filter(|tool| tool.source == "mcp:s").count(), 256);
+    let withheld: Vec<_> = tools.withheld.iter().filter(|one| one.name.starts_with("mcp__s")).collect();
+    assert!(withheld.len() == 1 && withheld[0].why == "the server has more than 256 tools", "{withheld:?}");
+}
+
+#[test]
 fn one_that_is_too_slow_is_withheld_and_the_others_serve() {
     let server = ModelServer::script(vec![Turn::text("done")]);
     let missing = "[mcp.none]\ncommand = \"no-such-program\"\n";
@@ -114,7 +128,8 @@ fn answers(client: &mut Client, session: &str) -> Vec<(String, Option<bool>)> {
 
 #[test]
 fn what_calls_come_to() {
-    let texts = ["hi", "fail", "unknown", "pwd", "args", "progress", "hang", "hi", "huge", "crash", "hi", "env"];
+    let texts =
+        ["hi", "fail", "unknown", "pwd", "args", "progress", "hang", "hi", "huge", "crash", "hi", "env", "token"];
     let mut turns: Vec<Turn> = texts
         .iter()
         .enumerate()
@@ -153,6 +168,7 @@ fn what_calls_come_to() {
     let names: Vec<_> = answers[11].0.split(' ').collect();
     assert!(names.contains(&"TOKEN") && names.contains(&"PATH"), "{names:?}");
     assert!(!names.iter().any(|name| name.contains("SOCKET") || name.contains("KEY")), "{names:?}");
+    assert_eq!(answers[12], ("bad token (key)".into(), Some(false)));
     assert!(!daemon.log().contains("s3cret-token"));
 }
 

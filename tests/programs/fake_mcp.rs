@@ -133,6 +133,7 @@ impl Server {
                 tool("a.b"),
                 tool("a_b"),
                 tool("good"),
+                json!({"name": "good", "description": "Another one."}),
                 json!({"name": "", "inputSchema": {}}),
                 json!({"name": "list", "inputSchema": []}),
                 json!({"name": "text", "inputSchema": {"type": "string"}}),
@@ -140,6 +141,9 @@ impl Server {
                 json!({"inputSchema": {}}),
                 json!(5),
             ];
+        }
+        if let Some(many) = self.value("many").and_then(|many| many.parse().ok()) {
+            tools = (0..many).map(|at: u32| json!({"name": format!("t{at}")})).collect();
         }
         let mut result = json!({ "tools": tools });
         if self.has("pages") {
@@ -171,6 +175,9 @@ impl Server {
             "pwd" => json!({"content": [{"type": "text", "text": format!("{:?}", std::env::current_dir())}]}),
             "env" => {
                 json!({"content": [{"type": "text", "text": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>().join(" ")}]})
+            }
+            "token" => {
+                json!({"isError": true, "content": [{"type": "text", "text": format!("bad token {}", std::env::var("TOKEN").unwrap_or_default())}]})
             }
             "args" => json!({"content": [{"type": "text", "text": self.faults.join(" ")}]}),
             "progress" => {

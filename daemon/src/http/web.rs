@@ -40,7 +40,7 @@ pub struct Request {
     pub method: Method,
     /// Where to.
     pub url: String,
-    /// Headers; no other server gets them.
+    /// Headers; no other server gets them, nor the body.
     pub headers: Vec<(String, String)>,
     /// What it carries.
     pub body: Option<Vec<u8>>,
@@ -131,6 +131,7 @@ impl Clients {
             let next = next.map_err(|why| WebError::Bad(format!("it redirects to no address: {why}")))?;
             if next.origin() != url.origin() {
                 request.headers.clear();
+                request.body = None;
             }
             url = next;
         }
@@ -149,8 +150,10 @@ impl Clients {
         }
         let response = builder.send().await.map_err(|error| failed(&error))?;
         match response.remote_addr() {
-            Some(peer) if !open && !is_public(peer.ip()) => Err(not_public(&peer.ip().to_string())),
-            _ => Ok(Response(response)),
+            _ if open => Ok(Response(response)),
+            Some(peer) if is_public(peer.ip()) => Ok(Response(response)),
+            Some(peer) => Err(not_public(&peer.ip().to_string())),
+            None => Err(not_public("a connection to nobody knows where")),
         }
     }
 }

@@ -4,24 +4,41 @@
 use nano_protocol::Object;
 use serde_json::Value;
 
+use crate::sandbox::output::is_unseen;
+
 /// The longest description, in characters.
 const DESCRIPTION: usize = 4096;
 /// The longest schema, in bytes.
 const SCHEMA: usize = 64 << 10;
 /// What joins several schemas.
 const JOINTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// What models' servers take nowhere, or not at the top, and what tools check themselves.
+const REFUSED: [&str; 12] = [
+    "$schema",
+    "$id",
+    "$anchor",
+    "$comment",
+    "enum",
+    "const",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+];
+/// What holds schemas by names that are the tool's own.
+const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+/// What holds values, which mean something else when they are changed.
+const VALUES: [&str; 5] = ["enum", "const", "default", "examples", "pattern"];
+
+fn is_hidden(c: char) -> bool {
+    is_unseen(c) || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
 
 /// Returns a text without control, bidirectional, zero-width and tag characters, and not too long.
 pub fn text(raw: &str) -> String {
-    let unseen = |c: char| {
-        let told = matches!(c, '\n' | '\t');
-        (c.is_control() && !told)
-            || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
-            || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}')
-            || matches!(c, '\u{fe00}'..='\u{fe0e}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    let mut kept = raw.chars().filter(|c| !unseen(*c));
+    let mut kept = raw.chars().filter(|c| !is_hidden(*c));
     let mut text: String = kept.by_ref().take(DESCRIPTION).collect();
     if kept.next().is_some() {
         text.push('…');
@@ -36,9 +53,7 @@ pub fn schema(raw: &Object) -> Result<Object, String> {
         return Err(format!("its schema has {size} bytes; at most {SCHEMA} are taken"));
     }
     let mut schema = refer(raw)?;
-    for noise in ["$schema", "$id", "$anchor", "$comment"] {
-        schema.remove(noise);
-    }
+    schema.retain(|key, _| !REFUSED.contains(&key.as_str()));
     for joint in JOINTS {
         if let Some(parts) = schema.remove(joint) {
             join(&mut schema, &parts, joint == "allOf");
@@ -58,8 +73,11 @@ pub fn schema(raw: &Object) -> Result<Object, String> {
     if let Some(name) = properties.keys().find(|name| !plain(name)) {
         return Err(format!("its property \"{}\" has a name that models' servers refuse", text(name)));
     }
-    schema.values_mut().for_each(words);
-    Ok(schema)
+    words(&mut schema);
+    match hidden(&schema) {
+        Some(value) => Err(format!("its schema has a value with characters that nobody sees: \"{}\"", text(&value))),
+        None => Ok(schema),
+    }
 }
 
 /// Follows a reference at the top of a schema to its definition.
@@ -93,14 +111,32 @@ fn join(schema: &mut Object, parts: &Value, all: bool) {
     }
 }
 
-/// Cleans every text in a schema.
-fn words(value: &mut Value) {
-    match value {
-        Value::String(one) => *one = text(one),
-        Value::Array(list) => list.iter_mut().for_each(words),
-        Value::Object(object) => object.values_mut().for_each(words),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// Cleans every text in a schema that is for a reader.
+fn words(schema: &mut Object) {
+    for (key, value) in schema.iter_mut().filter(|(key, _)| !VALUES.contains(&key.as_str())) {
+        match value {
+            Value::String(one) => *one = text(one),
+            Value::Object(all) if NAMED.contains(&key.as_str()) => {
+                all.values_mut().filter_map(Value::as_object_mut).for_each(words);
+            }
+            Value::Object(one) => words(one),
+            Value::Array(all) => all.iter_mut().filter_map(Value::as_object_mut).for_each(words),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
+}
+
+/// Returns a name or a value with characters that nobody sees.
+fn hidden(schema: &Object) -> Option<String> {
+    fn of(value: &Value) -> Option<String> {
+        match value {
+            Value::String(one) => one.chars().any(is_hidden).then(|| one.clone()),
+            Value::Array(all) => all.iter().find_map(of),
+            Value::Object(all) => hidden(all),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
+    }
+    schema.iter().find_map(|(key, value)| if key.chars().any(is_hidden) { Some(key.clone()) } else { of(value) })
 }
 
 #[cfg(test)]
@@ -149,6 +185,19 @@ mod tests {
             (json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#"}}}), Err("refers to what is not in it")),
             (json!({"properties": []}), Err("properties are no object")),
             (json!({"properties": {"a b": {}}}), Err("has a name that models' servers refuse")),
+            (
+                json!({"enum": [{}], "not": {}, "if": {}, "then": {}, "else": {}, "const": {}, "properties": {"a": {"enum": [" a\t"]}}}),
+                Ok(whole(json!({"a": {"enum": [" a\t"]}}))),
+            ),
+            (
+                json!({"properties": {"default": {"description": "a\u{200b}b"}, "x": {"anyOf": [{"title": "\u{feff}t"}], "default": " d "}}}),
+                Ok(whole(
+                    json!({"default": {"description": "ab"}, "x": {"anyOf": [{"title": "t"}], "default": " d "}}),
+                )),
+            ),
+            (json!({"properties": {"a": {"enum": ["a\u{200b}"]}}}), Err("characters that nobody sees: \"a\"")),
+            (json!({"properties": {"a": {"default": {"b\u{e0041}": 1}}}}), Err("characters that nobody sees: \"b\"")),
+            (json!({"$defs": {"a": {"pattern": "\u{7}"}}}), Err("characters that nobody sees")),
             (json!({"description": "x".repeat(70_000)}), Err("at most 65536 are taken")),
         ] {
             let Value::Object(object) = &raw else { panic!("{raw}") };

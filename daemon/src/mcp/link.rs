@@ -22,12 +22,16 @@ const STATELESS: &str = "2026-07-28";
 /// How long a server whose input has closed may take to end by itself.
 const LEAVING: Duration = Duration::from_secs(2);
 
+/// A value of fewer bytes is no key: hiding it would hide words that happen to be the same.
+const SHORTEST: usize = 6;
+
 /// A server that can be asked.
 pub struct Link {
     way: Way,
     stateless: AtomicBool,
     busy: AtomicUsize,
     used: Mutex<Instant>,
+    keys: Vec<String>,
 }
 
 enum Way {
@@ -42,7 +46,7 @@ struct Busy<'a>(&'a Link);
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
-        *lock(&self.0.used) = Instant::now();
+        self.0.touch();
     }
 }
 
@@ -71,7 +75,13 @@ impl Link {
             }
         };
         let (stateless, busy, used) = (AtomicBool::new(false), AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Ok(Self { way, stateless, busy, used })
+        let (Reach::Program { env: given, .. } | Reach::Http { headers: given, .. }) = &config.reach;
+        // `Bearer KEY` is told as well where the key stands alone.
+        let of = |(_, Secret(value)): &(String, Secret)| {
+            [Some(value.clone()), value.split_whitespace().last().map(str::to_owned)]
+        };
+        let keys = given.iter().flat_map(of).flatten().filter(|value| value.len() >= SHORTEST).collect();
+        Ok(Self { way, stateless, busy, used, keys })
     }
 
     /// Agrees with the server on a form of the protocol.
@@ -142,7 +152,7 @@ impl Link {
             set_meta(&mut params, "io.modelcontextprotocol/clientInfo", client);
         }
         match &self.way {
-            Way::Program(..) => self.peer().ok_or(Fault::Gone)?.request(method, params, limits, cancel).await,
+            Way::Program(..) => self.peer().ok_or(Fault::Away)?.request(method, params, limits, cancel).await,
             Way::Http(web) => web.request(method, params, limits, cancel).await,
         }
     }
@@ -165,6 +175,16 @@ impl Link {
             Way::Program(..) => self.peer().is_some_and(|peer| peer.take_changed()),
             Way::Http(web) => web.take_changed(),
         }
+    }
+
+    /// Says that it is needed.
+    pub fn touch(&self) {
+        *lock(&self.used) = Instant::now();
+    }
+
+    /// Returns a text without what the server was given and nobody else is to know.
+    pub fn without_keys(&self, text: String) -> String {
+        self.keys.iter().fold(text, |text, key| text.replace(key, "(key)"))
     }
 
     /// Tells whether nothing was asked for that long.

@@ -42,8 +42,10 @@ const LOOK: Duration = Duration::from_mins(1);
 enum Fault {
     /// The server says no.
     Refused(i64, String),
-    /// The server is gone.
+    /// The server is gone while it was asked.
     Gone,
+    /// The server was gone before it was asked.
+    Away,
     /// It was silent for so long.
     Late(Duration),
     /// Nobody wants the answer any more.
@@ -159,10 +161,12 @@ impl Mcp {
                 () = stopping.cancelled() => return,
                 () = tokio::time::sleep(LOOK) => {}
             }
-            let is_idle = |servers: &Servers| servers.values().all(|server| server.is_idle(IDLE));
-            let idle: Vec<SessionId> =
-                lock(&self.sessions).iter().filter(|(_, all)| is_idle(all)).map(|(id, _)| id.clone()).collect();
-            futures_util::future::join_all(idle.iter().map(|session| self.end(session))).await;
+            let is_idle = |servers: &mut Servers| servers.values().all(|server| server.is_idle(IDLE));
+            // Taken in one step: what begins to ask now starts its own.
+            let idle: Vec<Servers> =
+                lock(&self.sessions).extract_if(|_, servers| is_idle(servers)).map(|(_, all)| all).collect();
+            let all = idle.iter().flat_map(BTreeMap::values);
+            futures_util::future::join_all(all.map(|server| server.end())).await;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One server of one session: started, listed, started anew with growing waits, and what of it can be shown.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -71,6 +71,9 @@ impl Server {
     pub async fn prepare(&self, mcp: &Mcp, place: &Place) -> Option<Value> {
         let mut state = self.state.lock().await;
         let link = lock(&self.link).clone();
+        if let Some(link) = &link {
+            link.touch();
+        }
         if link.as_ref().is_some_and(|link| link.is_alive() && !link.take_changed()) {
             state.failures = 0;
             return None;
@@ -84,7 +87,7 @@ impl Server {
             return None;
         }
         match timeout(START, self.list(mcp, place)).await {
-            Ok(Ok(warning)) => return warning,
+            Ok(Ok(hashes)) => return pins::keep(&mcp.store, &self.config.name, &hashes).await,
             Ok(Err(why)) => self.failed(&mut state, &why),
             Err(_) => self.failed(&mut state, &format!("did not list its tools within {} s", START.as_secs())),
         }
@@ -100,7 +103,7 @@ impl Server {
         *lock(&self.shown) = vec![standin(&self.config.name, Some(&format!("the server {why}; {soon}")))];
     }
 
-    async fn list(&self, mcp: &Mcp, place: &Place) -> Result<Option<Value>, String> {
+    async fn list(&self, mcp: &Mcp, place: &Place) -> Result<Pins, String> {
         let there = lock(&self.link).clone();
         let link = match there {
             Some(link) => link,
@@ -112,7 +115,7 @@ impl Server {
         };
         let (tools, hashes) = self.tools(&link, &listed);
         *lock(&self.shown) = tools;
-        Ok(pins::keep(&mcp.store, &self.config.name, &hashes).await)
+        Ok(hashes)
     }
 
     async fn start(&self, mcp: &Mcp, place: &Place) -> Result<Arc<Link>, String> {
@@ -131,15 +134,25 @@ impl Server {
         let server = &self.config.name;
         let raw: Vec<&str> =
             listed.iter().map(|tool| tool.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
-        let (mut tools, mut hashes, mut seen) = (Vec::new(), Pins::new(), BTreeSet::new());
+        let (mut tools, mut hashes, mut seen) = (Vec::new(), Pins::new(), BTreeMap::new());
         for ((tool, raw), name) in listed.iter().zip(&raw).zip(names::model_names(server, &raw)) {
             let made = if tools.len() >= MOST {
                 Err(format!("the server has more than {MOST} tools"))
             } else {
                 spec(server, tool, &name)
             };
+            let made = match (made, seen.get(&name)) {
+                // Pages may overlap.
+                (_, Some(first)) if *first == tool || raw.is_empty() => continue,
+                (_, Some(_)) => {
+                    let why = "the server lists another tool of this name; the first one counts";
+                    tools.push(barred(server, format!("{name}*"), Some(why.into())));
+                    continue;
+                }
+                (made, None) => made,
+            };
+            seen.insert(name.clone(), tool);
             match made {
-                _ if !seen.insert(name.clone()) => {}
                 Ok(spec) => {
                     hashes.insert((*raw).to_owned(), pins::hash(tool));
                     let output_schema =
@@ -170,7 +183,7 @@ async fn pages(link: &Link) -> Result<Vec<Value>, Fault> {
         };
         let tools =
             page.get("tools").and_then(Value::as_array).ok_or_else(|| Fault::Broken("its list is none".into()))?;
-        all.extend(tools.iter().cloned());
+        all.extend(tools.iter().take(MOST + 1 - all.len()).cloned());
         let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
         if next.is_none() || next == cursor || all.len() > MOST {
             return Ok(all);
@@ -182,14 +195,15 @@ async fn pages(link: &Link) -> Result<Vec<Value>, Fault> {
 
 /// Says what a server did instead of answering.
 async fn said(fault: &Fault, link: &Link) -> String {
-    match fault {
+    let said = match fault {
         Fault::Refused(code, why) => format!("refused to begin: {why} ({code})"),
-        Fault::Gone => format!("ended before its tools were known{}", link.why().await),
+        Fault::Gone | Fault::Away => format!("ended before its tools were known{}", link.why().await),
         Fault::Late(limit) => format!("gave no answer within {} s", limit.as_secs_f64()),
         Fault::Cancelled => "was not waited for".into(),
         Fault::Forgotten => "forgets its session again and again".into(),
         Fault::Broken(why) => format!("cannot be used: {why}"),
-    }
+    };
+    link.without_keys(said)
 }
 
 /// Returns what is fixed about a tool, or why it cannot be offered.

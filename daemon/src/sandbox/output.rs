@@ -7,8 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::limits;
-pub use super::text::readable;
 use super::text::{clip_lines, whole_lines_after, whole_lines_before};
+pub use super::text::{is_unseen, readable};
 
 /// How many bytes of the beginning are kept.
 pub const HEAD: usize = 10 * 1024;

@@ -30,6 +30,14 @@ pub fn whole_lines_after(tail: &[u8]) -> &[u8] {
     }
 }
 
+/// Tells whether a character is not seen but changes how a text is read: zero width, direction, tags, variations.
+pub fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// Returns `raw` as text without escape sequences and control characters, but for LF and tab.
 pub fn readable(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw).replace("\r\n", "\n");

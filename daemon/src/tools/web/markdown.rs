@@ -38,6 +38,9 @@ const LINES: [&str; 8] = ["div", "dt", "dd", "figcaption", "address", "fieldset"
 const DEEPEST: usize = 12;
 const ADDRESS: usize = 500;
 
+/// How many bytes are made of a page, whose marks and indents are more than its text where it is made for that.
+const MOST: usize = 8 << 20;
+
 /// A page for reading.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Markdown {
@@ -54,6 +57,10 @@ pub fn markdown(html: &str, base: Option<&Url>) -> Markdown {
     let mut writer = Writer { base, ..Writer::default() };
     for token in Tokenizer::new_with_emitter(html, emitter) {
         let Ok(token) = token;
+        if writer.out.len() + writer.title.len() > MOST {
+            writer.out.push_str("\n\n[the page goes on]");
+            break;
+        }
         match token {
             Token::StartTag(tag) => writer.start(&tag),
             Token::EndTag(tag) => writer.end(&text(&tag.name)),

@@ -5,6 +5,7 @@ use url::Url;
 
 use super::markdown::{Markdown, markdown};
 use crate::http::web::Page;
+use crate::sandbox::output::is_unseen;
 
 /// As much of a page is looked at for the charset that it names itself.
 const START: usize = 1024;
@@ -55,13 +56,7 @@ fn charset(text: &str) -> Option<&'static Encoding> {
 
 /// Leaves out what cannot be seen but changes how a text is read: zero width, direction, tags, variations.
 pub fn plain(text: &str) -> String {
-    let hidden = |one: &char| {
-        matches!(one, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
-    };
-    text.chars().filter(|one| !hidden(one)).collect()
+    text.chars().filter(|one| !is_unseen(*one)).collect()
 }
 
 /// Returns a short text of the web as one line of at most `most` characters.
