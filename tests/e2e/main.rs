@@ -49,6 +49,7 @@ mod loop_table;
 mod mcp;
 mod mcp_http;
 mod mcp_real;
+mod ordinary;
 mod own_daemon;
 mod profile;
 mod recovery;
