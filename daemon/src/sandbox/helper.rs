@@ -197,8 +197,9 @@ fn start(job: &Job) -> io::Result<Child> {
         return Err(io::Error::other(format!("the folder {} is another one by now", job.cwd.display())));
     }
     let (text, _passed) = argument(job)?;
-    let mut command = match &job.plan {
-        Some(plan) => confine::command(plan, &job.program)?,
+    let plan = job.plan.as_ref().map(|plan| handed_on(&serde_json::to_vec(plan)?)).transpose()?;
+    let mut command = match &plan {
+        Some((_, path)) => confine::command(path, &job.program),
         None => Command::new(&job.program),
     };
     if job.language == Language::Python {
@@ -238,15 +239,20 @@ fn argument(job: &Job) -> io::Result<(String, Option<File>)> {
     if job.text.len() <= ARGUMENT_MAX {
         return Ok((job.text.clone(), None));
     }
-    let mut file = File::from(rustix::fs::memfd_create("text", MemfdFlags::CLOEXEC)?);
-    file.write_all(job.text.as_bytes())?;
-    rustix::io::fcntl_setfd(&file, FdFlags::empty())?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let (file, path) = handed_on(job.text.as_bytes())?;
     let text = match job.language {
         Language::Shell => format!(". {path}"),
         Language::Python => format!("exec(compile(open('{path}', 'rb').read(), '<string>', 'exec'))"),
     };
     Ok((text, Some(file)))
+}
+
+/// Puts bytes in a file in memory that whatever is started while it is open inherits; returns its path there, too.
+fn handed_on(bytes: &[u8]) -> io::Result<(File, String)> {
+    let mut file = File::from(rustix::fs::memfd_create("text", MemfdFlags::empty())?);
+    file.write_all(bytes)?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok((file, path))
 }
 
 /// Waits for every child, its own and the orphans, until there is none; `ended` is told how `child` ended.

@@ -111,3 +111,19 @@ async fn a_session_has_temporary_files_of_its_own() {
         assert_eq!(fs::read_to_string(w.outside("spill/tmp/a")).unwrap(), "x\n");
     }
 }
+
+#[tokio::test]
+async fn a_session_may_have_any_number_of_skills() {
+    for (booter, mounts) in both() {
+        let w = Fixture::within(booter, |reach| {
+            let root = reach.workspace.parent().unwrap().join("a-name-that-is-long-".repeat(10));
+            let skills: Vec<_> = (0..2000).map(|n| root.join(format!("skills/{n}"))).collect();
+            skills.iter().for_each(|path| fs::create_dir_all(path).unwrap());
+            let protected = [reach.protected.clone(), vec![root.join("skills")], skills.clone()].concat();
+            Reach { shown: skills, protected, hidden: vec![root], ..reach }
+        })
+        .await;
+        let (ok, text) = run(&w, "ls /proc/self/fd; ls -d ../*/skills/1999 && cat /proc/self/fd/[3-9]").await;
+        assert!(text.contains("skills/1999") && !text.contains("workspace"), "with mounts {mounts}: {ok} {text}");
+    }
+}

@@ -41,7 +41,9 @@ fn a_user_without_rights_confines_as_well() {
         let plan = Plan { reach: Some(reach), mounts, ..Plan::default() };
         let script = "id -u; echo x > a && echo inside; echo x > ../b || echo outside; cat ../state/db || echo hidden; \
                       echo x > .git/hooks/h || echo protected; kill -9 $PPID || echo alive; unshare -Ur true || echo kept";
-        let told = run(&["__exec-confined", &serde_json::to_string(&plan).unwrap(), "/bin/sh", "-c", script]);
+        let file = root.join("plan");
+        fs::write(&file, serde_json::to_vec(&plan).unwrap()).unwrap();
+        let told = run(&["__exec-confined", file.to_str().unwrap(), "/bin/sh", "-c", script]);
         for word in ["65534", "inside", "outside", "hidden", "alive", "kept"] {
             assert!(told.contains(word), "{word}, with mounts {mounts}: {told}");
         }

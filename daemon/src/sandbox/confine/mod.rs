@@ -16,18 +16,21 @@ mod rules;
 mod sockets;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::io::FdFlags;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::reach::Reach;
 use force::Force;
 
-/// The hidden argument that makes `nanod` this step; the plan and the program with its arguments follow.
+/// The hidden argument that makes `nanod` this step; a file with the plan and the program with its arguments follow.
 pub const ARGUMENT: &str = "__exec-confined";
 /// The one that makes it try what it could do here, and tell.
 pub const PROBE: &str = "__probe-confined";
@@ -45,11 +48,12 @@ pub struct Plan {
     pub mounts: bool,
 }
 
-/// Returns the command that becomes `program`, confined; what else it needs is added to it as to any other.
-pub fn command(plan: &Plan, program: &Path) -> io::Result<Command> {
+/// Returns the command that becomes `program`, confined as the file `plan` says, which may be an inherited one; what else
+/// it needs is added to it as to any other.
+pub fn command(plan: &str, program: &Path) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg(ARGUMENT).arg(serde_json::to_string(plan)?).arg(program);
-    Ok(command)
+    command.args([ARGUMENT, plan]).arg(program);
+    command
 }
 
 /// Confines this process and becomes the program that `arguments` name behind the plan; returns the exit status where that fails.
@@ -72,13 +76,25 @@ pub fn probe() -> u8 {
 fn become_program(arguments: &mut dyn Iterator<Item = OsString>) -> io::Result<std::convert::Infallible> {
     let missing = || io::Error::other("nothing to run");
     let plan = arguments.next().ok_or_else(missing)?;
-    let plan: Plan = serde_json::from_slice(plan.as_encoded_bytes())?;
+    let plan = read(Path::new(&plan))?;
     let program = arguments.next().ok_or_else(missing)?;
     plan.limits.apply()?;
     if let Some(reach) = &plan.reach {
         confine(reach, plan.mounts)?;
     }
     Err(Command::new(program).args(arguments).exec())
+}
+
+/// Reads the plan; an inherited file goes no further.
+#[expect(unsafe_code, reason = "the standard library lends no descriptor that it did not open; see below")]
+fn read(path: &Path) -> io::Result<Plan> {
+    let plan = serde_json::from_slice(&fs::read(path)?)?;
+    let number = path.strip_prefix("/proc/self/fd").ok().and_then(|number| number.to_str()?.parse().ok());
+    if let Some(number) = number {
+        // SAFETY: it was open when it was read, and nothing else runs in this process; it is lent for one call.
+        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC)?;
+    }
+    Ok(plan)
 }
 
 fn confine(reach: &Reach, with_mounts: bool) -> io::Result<()> {

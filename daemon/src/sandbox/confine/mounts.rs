@@ -34,7 +34,10 @@ pub fn enter(reach: &Reach) -> io::Result<bool> {
     let sockets = Sockets::look(reach);
     leave()?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let open = reach.open().filter_map(|path| Some((path, Open::take(reach, path).ok()?))).collect();
+    // What is seen anyway needs nothing done.
+    let is_around =
+        |path: &&Path| reach.writable().contains(path) || reach.hidden.iter().any(|place| path.starts_with(place));
+    let open = reach.open().filter(is_around).filter_map(|path| Some((path, Open::take(reach, path).ok()?))).collect();
     let own_tmp = if reach.has_own_tmp() { copy(&reach.temporary).ok() } else { None };
     keep_the_rest(reach)?;
     own_tmp.map_or(Ok(()), |own| put(&own, Path::new(TMP)))?;
@@ -170,7 +173,9 @@ fn cover(reach: &Reach, open: Vec<(&Path, Open)>, nothing: BorrowedFd<'_>) -> io
 fn protect(reach: &Reach) -> io::Result<()> {
     let is_writable = |path: &&PathBuf| reach.writable().iter().any(|root| path.starts_with(root));
     let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-    let paths = reach.protected.iter().filter(is_writable);
+    let holds = |outer: &PathBuf, path: &PathBuf| outer != path && path.starts_with(outer);
+    let is_outermost = |path: &&PathBuf| !reach.protected.iter().any(|outer| holds(outer, path));
+    let paths = reach.protected.iter().filter(is_writable).filter(is_outermost);
     let paths: Vec<&PathBuf> =
         paths.filter(|path| path.exists() || may_be_made(path) && make(path, &reach.workspace).is_ok()).collect();
     let mut folders = BTreeSet::new();
