@@ -11,26 +11,26 @@ const WORK: &[(&str, &str, &str)] = &[
     (
         "git commit",
         "git",
-        r#"cd repo
+        r"cd repo
         export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo one > a; git add a; git commit -qm one; echo two >> a; git commit -qam two; git commit -q --amend -m 2
-        test $(git rev-list --count HEAD) = 2; git fsck; git gc -q"#,
+        test $(git rev-list --count HEAD) = 2; git fsck; git gc -q",
     ),
     (
         "git branches",
         "git",
-        r#"cd repo
+        r"cd repo
         export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         git checkout -qb side HEAD~; echo three > b; git add b; git commit -qm three; git checkout -q -
-        git merge -q --no-edit side; git branch -d side; git tag v1; git reset -q --hard HEAD~; git checkout -q v1 -- b"#,
+        git merge -q --no-edit side; git branch -d side; git tag v1; git reset -q --hard HEAD~; git checkout -q v1 -- b",
     ),
     (
         "git stash",
         "git",
-        r#"cd repo
+        r"cd repo
         export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo four >> a; git stash -q; git diff --exit-code -- a; git stash pop -q; ! git diff --quiet -- a
-        git checkout -q -- a"#,
+        git checkout -q -- a",
     ),
     (
         "git worktree",
@@ -42,17 +42,17 @@ const WORK: &[(&str, &str, &str)] = &[
     (
         "git in the workspace itself",
         "git",
-        r#"git init -q .
+        r"git init -q .
         export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-        echo x > own; git add own; git commit -qm own"#,
+        echo x > own; git add own; git commit -qm own",
     ),
     (
         "and on the next day",
         "git",
-        r#"export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        r"export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo y >> own; git add own; git commit -qm more; git checkout -qb other; git stash list
         echo z >> own; git stash -q; git stash pop -q; git commit -qam z; git worktree add -q tree2; git rebase -q HEAD~
-        git worktree remove tree2; git clone -q . again; git gc -q; git branch next; git branch -qD next"#,
+        git worktree remove tree2; git clone -q . again; git gc -q; git branch next; git branch -qD next",
     ),
     ("a virtual environment", "venv", "python3 -m venv env; env/bin/python -c 'import sys; assert sys.prefix.endswith(\"env\")'"),
     (
@@ -87,8 +87,8 @@ assert base.execute("select count(*) from t").fetchone() == (999,); base.execute
 END
         python3 base.py; python3 -c 'import tempfile as t; t.NamedTemporaryFile().write(b"x"); t.mkdtemp()'"#,
     ),
-    ("make", "make", r#"printf 'all: one two\none two:\n\tdate > $@\n' > Makefile; make -sj2; test -s two; make -q"#),
-    ("a compiler", "cc", r#"echo 'int main(void){return 0;}' > m.c; cc -pipe m.c -o m; ./m; cc m.c -o m; ./m"#),
+    ("make", "make", r"printf 'all: one two\none two:\n\tdate > $@\n' > Makefile; make -sj2; test -s two; make -q"),
+    ("a compiler", "cc", r"echo 'int main(void){return 0;}' > m.c; cc -pipe m.c -o m; ./m; cc m.c -o m; ./m"),
     (
         "sorting with temporary files",
         "",
@@ -172,11 +172,13 @@ fn all_of_it_goes(below: Option<&str>) {
         program => succeeds("sh", &["-c", &format!("command -v {program}")]),
     };
     let (work, left_out): (Vec<_>, Vec<_>) = WORK.iter().partition(|(_, program, _)| has(program));
-    left_out.iter().for_each(|(what, program, _)| skip::say(&format!("{what}: there is no {program} here")));
+    for (what, program, _) in &left_out {
+        skip::say(&format!("{what}: there is no {program} here"));
+    }
     // What cargo reads is there, and not in a folder of the test's own.
     let home = std::env::var("HOME").unwrap_or_default();
     let text = |how: &str| format!("set -e\n{}\necho all of it was done", how.replace("THE_HOME", &home));
-    let turns = work.iter().enumerate().map(|(n, (_, _, how))| Turn::exec(format!("c{n}"), &text(how)));
+    let turns = work.iter().enumerate().map(|(n, (_, _, how))| Turn::exec(format!("c{n}"), text(how)));
     let server = ModelServer::script(turns.chain([Turn::text("done")]).collect());
     let daemon = Daemon::with(
         &server,

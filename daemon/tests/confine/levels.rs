@@ -118,7 +118,9 @@ async fn a_session_may_have_any_number_of_skills() {
         let w = Fixture::within(booter, |reach| {
             let root = reach.workspace.parent().unwrap().join("a-name-that-is-long-".repeat(10));
             let skills: Vec<_> = (0..2000).map(|n| root.join(format!("skills/{n}"))).collect();
-            skills.iter().for_each(|path| fs::create_dir_all(path).unwrap());
+            for path in &skills {
+                fs::create_dir_all(path).unwrap();
+            }
             let protected = [reach.protected.clone(), vec![root.join("skills")], skills.clone()].concat();
             Reach { shown: skills, protected, hidden: vec![root], ..reach }
         })
