@@ -12,6 +12,8 @@
 //! The keeper does the same if the command kills the helper. Both live until nobody is left. There is no runtime here
 //! and nothing of the daemon's environment but the mark by which [`super::leftovers`] finds what even the keeper left.
 
+mod handing;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -25,10 +27,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
 use serde::{Deserialize, Serialize};
+
+use handing::{argument, handed_on};
 
 use super::Language;
 use super::cgroup::Groups;
@@ -44,8 +48,6 @@ const INNER: &str = "__exec-inner";
 pub const GRACE: Duration = Duration::from_secs(2);
 /// How often the process table is read while everything is being ended.
 const LOOK: Duration = Duration::from_millis(25);
-/// One argument of a program may have 128 KiB; a longer text goes by a file in memory.
-const ARGUMENT_MAX: usize = 100_000;
 
 /// What a helper is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -232,27 +234,6 @@ fn talk() -> io::Result<Option<OwnedFd>> {
     let stderr = io::stderr();
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stderr)?.st_mode);
     kind.is_socket().then(|| stderr.as_fd().try_clone_to_owned()).transpose()
-}
-
-/// Returns what follows `-c`: the text, or a short program that reads it from the file that must stay open.
-fn argument(job: &Job) -> io::Result<(String, Option<File>)> {
-    if job.text.len() <= ARGUMENT_MAX {
-        return Ok((job.text.clone(), None));
-    }
-    let (file, path) = handed_on(job.text.as_bytes())?;
-    let text = match job.language {
-        Language::Shell => format!(". {path}"),
-        Language::Python => format!("exec(compile(open('{path}', 'rb').read(), '<string>', 'exec'))"),
-    };
-    Ok((text, Some(file)))
-}
-
-/// Puts bytes in a file in memory that whatever is started while it is open inherits; returns its path there, too.
-fn handed_on(bytes: &[u8]) -> io::Result<(File, String)> {
-    let mut file = File::from(rustix::fs::memfd_create("text", MemfdFlags::empty())?);
-    file.write_all(bytes)?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok((file, path))
 }
 
 /// Waits for every child, its own and the orphans, until there is none; `ended` is told how `child` ended.
