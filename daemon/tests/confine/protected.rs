@@ -57,6 +57,21 @@ async fn commands_do_not_write_what_is_protected() {
 }
 
 #[tokio::test]
+async fn nor_where_the_workspace_lies_in_what_is_protected() {
+    let Some(booter) = with_mounts() else { return };
+    let mut w = Fixture::within(booter, |reach| reach).await;
+    w.write(".git/HEAD", "ref: refs/heads/main\n");
+    w.write(".git/hooks/x", "mine");
+    look(&mut w, Level::WorkspaceWrite);
+    let mut reach = Reach::clone(&w.context.workspace.reach().unwrap());
+    reach.protected.push(reach.workspace.parent().unwrap().to_owned());
+    let opened = workspace::Workspace::open(&reach.workspace, true).unwrap();
+    w.context.workspace = std::sync::Arc::new(opened.with_reach(reach));
+    let (ok, text) = run(&w, "echo x > a && ! echo x > .git/hooks/x && ! mv .git git").await;
+    assert!(ok && fs::read_to_string(w.path(".git/hooks/x")).unwrap() == "mine", "{text}");
+}
+
+#[tokio::test]
 async fn nor_where_the_repository_is_somewhere_else() {
     let Some(booter) = with_mounts() else { return };
     let mut w = Fixture::within(booter, |reach| reach).await;

@@ -171,13 +171,10 @@ fn cover(reach: &Reach, open: Vec<(&Path, Open)>, nothing: BorrowedFd<'_>) -> io
 
 /// Makes read-only what is protected. What holds it, or something hidden, becomes a mount: it cannot be moved away then.
 fn protect(reach: &Reach) -> io::Result<()> {
-    let is_writable = |path: &&PathBuf| reach.writable().iter().any(|root| path.starts_with(root));
     let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-    let holds = |outer: &PathBuf, path: &PathBuf| outer != path && path.starts_with(outer);
-    let is_outermost = |path: &&PathBuf| !reach.protected.iter().any(|outer| holds(outer, path));
-    let paths = reach.protected.iter().filter(is_writable).filter(is_outermost);
-    let paths: Vec<&PathBuf> =
-        paths.filter(|path| path.exists() || may_be_made(path) && make(path, &reach.workspace).is_ok()).collect();
+    let paths: Vec<&PathBuf> = outermost(reach)
+        .filter(|path| path.exists() || may_be_made(path) && make(path, &reach.workspace).is_ok())
+        .collect();
     let mut folders = BTreeSet::new();
     for path in paths.iter().copied().chain(&reach.hidden) {
         folders.extend(holders(reach, path).into_iter().filter(|folder| folder.is_dir() && !is_link(folder)));
@@ -194,6 +191,20 @@ fn protect(reach: &Reach) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns what is protected where commands may write, without what lies in another such place.
+fn outermost(reach: &Reach) -> impl Iterator<Item = &PathBuf> {
+    let writable = reach.writable();
+    let is_writable = |path: &&PathBuf| writable.iter().any(|root| path.starts_with(root));
+    let all: BTreeSet<&PathBuf> = reach.protected.iter().filter(is_writable).collect();
+    // What holds a path comes before it, with nothing else between.
+    let mut last: Option<&PathBuf> = None;
+    all.into_iter().filter(move |path| {
+        let is_outer = last.is_none_or(|last| !path.starts_with(last));
+        last = if is_outer { Some(path) } else { last };
+        is_outer
+    })
 }
 
 /// Returns the folders by whose renaming, in what may be written, the path would be somewhere else.
