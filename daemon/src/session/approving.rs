@@ -27,7 +27,7 @@ pub use answer::Answer;
 
 /// The wall clock may be set: it is looked at so often while a call waits.
 const LOOK: Duration = Duration::from_secs(10);
-/// How long advice waits where nobody is there to hear it.
+/// How long advice waits at most where nobody is there to hear it.
 const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Whether a call may start.
@@ -218,7 +218,9 @@ impl Actor {
         let now = self.deps.clock.now();
         let (why, text, reason) = match end {
             End::Halted(why) => (why, transcript::not_run_text(why), "its task did not wait any longer"),
-            End::Denied(_) | End::Expired => (NotRun::Denied, unanswered(approval), "nobody answered in time"),
+            End::Denied(_) | End::Expired => {
+                (NotRun::Denied, unanswered(approval, self.agent().approve_timeout), "nobody answered in time")
+            }
         };
         let changes = ended(approval, now, reason).into();
         self.is_kept_from(at, why, text, changes).await
@@ -255,9 +257,9 @@ fn later(at: Timestamp, wait: Duration) -> Timestamp {
     at.plus_ms(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn unanswered(approval: &Approval) -> String {
+fn unanswered(approval: &Approval, wait: Duration) -> String {
     let waited = Duration::from_millis(u64::try_from(approval.expires_at.0 - approval.created_at.0).unwrap_or(0));
-    let nobody = if waited == UNHEARD {
+    let nobody = if waited == UNHEARD && wait > UNHEARD {
         "nobody watches this session who could be asked".to_owned()
     } else {
         format!("nobody answered within {waited:?}")
