@@ -43,11 +43,12 @@ impl Output {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let stderr_terminal = io::stderr().is_terminal();
+        let person = stderr_terminal && !global.quiet && !global.json;
         Self {
             json: global.json,
             terminal: io::stdout().is_terminal(),
-            live: stderr_terminal && !dumb && !global.quiet && !global.json,
-            person: stderr_terminal && !global.quiet && !global.json,
+            live: person && !dumb,
+            person,
             quiet: global.quiet,
             verbose: global.verbose,
             colour: stderr_terminal && !dumb && !global.no_color && !set("NO_COLOR"),

@@ -11,7 +11,7 @@ use nano_tests::transcript;
 use serde_json::{Value, json};
 
 /// A model that runs what it is told, and hands on what follows `delegate AGENT`.
-fn shell() -> ModelServer {
+pub fn shell() -> ModelServer {
     ModelServer::answering(|request, n| {
         let last = request["messages"].as_array().and_then(|all| all.last()).expect("a message");
         let text = last["content"].as_str().unwrap_or_default();

@@ -49,7 +49,8 @@ fn what_a_server_brings() {
     let gone = |why: &str| format!("-mcp__s__*: the server {why}; {soon}");
     let (long, good) = ("x".repeat(56), "mcp__s__do_it mcp__s__echo");
     let bad = format!(
-        "mcp__s__a_b_f8bf8f0 mcp__s__a_b_fa966df mcp__s__good -mcp__s__: it has no name -mcp__s__good*: the server lists another tool of this name; the first one counts -mcp__s__list: its schema is no object \
+        "mcp__s__a_b_f8bf8f0 mcp__s__a_b_fa966df mcp__s__good -mcp__s__: it has no name \
+         -mcp__s__good*: the server lists another tool of this name; the first one counts -mcp__s__list: its schema is no object \
          -mcp__s__text: its schema is not one of an object -mcp__s__{long}: its name has more than 128 bytes, or control characters"
     );
     let rows: Vec<(&[&str], String)> = vec![

@@ -5,6 +5,9 @@ use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
 use nano_tests::{skip, transcript};
 
+/// Who commits.
+const WHO: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
+
 /// What is done, by which programs that are not everywhere, and how: each line of it must succeed.
 const WORK: &[(&str, &str, &str)] = &[
     ("git init", "git", "git init -q repo && cd repo && git status --short && test -d .git/refs"),
@@ -12,7 +15,6 @@ const WORK: &[(&str, &str, &str)] = &[
         "git commit",
         "git",
         r"cd repo
-        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo one > a; git add a; git commit -qm one; echo two >> a; git commit -qam two; git commit -q --amend -m 2
         test $(git rev-list --count HEAD) = 2; git fsck; git gc -q",
     ),
@@ -20,7 +22,6 @@ const WORK: &[(&str, &str, &str)] = &[
         "git branches",
         "git",
         r"cd repo
-        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         git checkout -qb side HEAD~; echo three > b; git add b; git commit -qm three; git checkout -q -
         git merge -q --no-edit side; git branch -d side; git tag v1; git reset -q --hard HEAD~; git checkout -q v1 -- b",
     ),
@@ -28,7 +29,6 @@ const WORK: &[(&str, &str, &str)] = &[
         "git stash",
         "git",
         r"cd repo
-        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo four >> a; git stash -q; git diff --exit-code -- a; git stash pop -q; ! git diff --quiet -- a
         git checkout -q -- a",
     ),
@@ -43,14 +43,12 @@ const WORK: &[(&str, &str, &str)] = &[
         "git in the workspace itself",
         "git",
         r"git init -q .
-        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
         echo x > own; git add own; git commit -qm own",
     ),
     (
         "and on the next day",
         "git",
-        r"export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-        echo y >> own; git add own; git commit -qm more; git checkout -qb other; git stash list
+        r"echo y >> own; git add own; git commit -qm more; git checkout -qb other; git stash list
         echo z >> own; git stash -q; git stash pop -q; git commit -qam z; git worktree add -q tree2; git rebase -q HEAD~
         git worktree remove tree2; git clone -q . again; git gc -q; git branch next; git branch -qD next",
     ),
@@ -179,7 +177,7 @@ fn all_of_it_goes(below: Option<&str>, but: &[&str]) {
     }
     // What cargo reads is there, and not in a folder of the test's own.
     let home = std::env::var("HOME").unwrap_or_default();
-    let text = |how: &str| format!("set -e\n{}\necho all of it was done", how.replace("THE_HOME", &home));
+    let text = |how: &str| format!("set -e\n{WHO}\n{}\necho all of it was done", how.replace("THE_HOME", &home));
     let turns = work.iter().enumerate().map(|(n, (_, _, how))| Turn::exec(format!("c{n}"), text(how)));
     let server = ModelServer::script(turns.flat_map(|turn| [turn, Turn::text("done")]).collect());
     let daemon = Daemon::with(

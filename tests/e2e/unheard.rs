@@ -7,11 +7,11 @@ use nano_protocol::message::NotRun;
 use nano_protocol::task::TaskState;
 use nano_tests::client::Client;
 use nano_tests::daemon::Daemon;
-use nano_tests::model_server::{ModelServer, Turn};
 use nano_tests::wait;
 use serde_json::{Value, json};
 
 use crate::approvals::{all, answer, asked, commands, daemon, results};
+use crate::confine::shell;
 
 /// How long such a question waits for nobody.
 const UNHEARD_MS: i64 = 5000;
@@ -31,15 +31,6 @@ fn victim(daemon: &Daemon) -> std::path::PathBuf {
     fs::create_dir_all(&victim).expect("a folder");
     fs::write(victim.join("kept"), "as it was\n").expect("a file");
     victim
-}
-
-/// A model that runs what it is told.
-fn shell() -> ModelServer {
-    ModelServer::answering(|request, n| {
-        let last = request["messages"].as_array().and_then(|all| all.last()).expect("a message");
-        let text = last["content"].as_str().unwrap_or_default();
-        Some(if last["role"] == "tool" { Turn::text("done") } else { Turn::exec(format!("c{n}"), text) })
-    })
 }
 
 #[test]
@@ -96,26 +87,21 @@ fn where_nobody_is_there_the_task_goes_on() {
 
 #[test]
 fn who_says_that_he_is_there_is_waited_for() {
-    for (at, params) in [
-        json!({"types": ["approval.requested"]}),
-        json!({"session": "SESSION", "types": ["approval.requested", "task.finished"]}),
-    ]
-    .iter()
-    .enumerate()
-    {
+    for of_one in [false, true] {
         let server = commands(&["rm -rf ../victim"]);
         let daemon = daemon(&server, AGENT);
         victim(&daemon);
         let mut client = daemon.client();
         let session = daemon.session(&mut client);
         let mut watching = daemon.client();
-        subscribe(
-            &mut watching,
-            &serde_json::from_str(&params.to_string().replace("SESSION", &session)).expect("JSON"),
-        );
+        let mut params = json!({"types": ["approval.requested", "task.finished"]});
+        if of_one {
+            params["session"] = json!(session);
+        }
+        subscribe(&mut watching, &params);
         let task = client.submit(&session, "p");
         let approval = asked(&mut client);
-        assert_eq!(wait_of(&approval), HOUR_MS, "{at}");
+        assert_eq!(wait_of(&approval), HOUR_MS, "of one session: {of_one}");
         assert_eq!(answer(&mut client, &approval, false).state, ApprovalState::Denied);
         assert_eq!(client.settled(&task.id).state, TaskState::Succeeded);
     }

@@ -40,9 +40,9 @@ pub struct Request {
     pub method: Method,
     /// Where to.
     pub url: String,
-    /// Headers; no other server gets them, nor the body.
+    /// Headers; no other server gets them.
     pub headers: Vec<(String, String)>,
-    /// What it carries.
+    /// What it carries; no other server gets it.
     pub body: Option<Vec<u8>>,
     /// How long all of it may take.
     pub within: Duration,

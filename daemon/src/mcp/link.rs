@@ -92,7 +92,7 @@ impl Link {
             Ok(result) => {
                 let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
                 if !VERSIONS.contains(&version) {
-                    let version = super::clean::text(version);
+                    let version = self.without_keys(super::clean::text(version));
                     return Err(Fault::Broken(format!("it speaks the version `{version}`, which is not known here")));
                 }
                 match &self.way {
@@ -151,10 +151,15 @@ impl Link {
             let client = json!({"name": "nanod", "version": env!("CARGO_PKG_VERSION")});
             set_meta(&mut params, "io.modelcontextprotocol/clientInfo", client);
         }
-        match &self.way {
+        let answer = match &self.way {
             Way::Program(..) => self.peer().ok_or(Fault::Away)?.request(method, params, limits, cancel).await,
             Way::Http(web) => web.request(method, params, limits, cancel).await,
-        }
+        };
+        answer.map_err(|fault| match fault {
+            Fault::Refused(code, why) => Fault::Refused(code, self.without_keys(why)),
+            Fault::Broken(why) => Fault::Broken(self.without_keys(why)),
+            fault => fault,
+        })
     }
 
     fn peer(&self) -> Option<Arc<Peer>> {
@@ -203,11 +208,11 @@ impl Link {
             }
             Way::Http(_) => String::new(),
         };
-        match (own.as_str(), last.as_str()) {
+        self.without_keys(match (own.as_str(), last.as_str()) {
             ("", "") => String::new(),
             ("", last) => format!(" (it said: {})", super::clean::text(last)),
             (own, _) => format!(" ({own})"),
-        }
+        })
     }
 
     /// Ends the server: its input closes, then it is made to; one that is not ours is told that it is not needed.

@@ -1,6 +1,7 @@
 //! One server of one session: started, listed, started anew with growing waits, and what of it can be shown.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -136,22 +137,21 @@ impl Server {
             listed.iter().map(|tool| tool.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
         let (mut tools, mut hashes, mut seen) = (Vec::new(), Pins::new(), BTreeMap::new());
         for ((tool, raw), name) in listed.iter().zip(&raw).zip(names::model_names(server, &raw)) {
+            match seen.entry(name.clone()) {
+                Entry::Vacant(place) => drop(place.insert(tool)),
+                // Pages may overlap.
+                Entry::Occupied(first) if *first.get() == tool || raw.is_empty() => continue,
+                Entry::Occupied(_) => {
+                    let why = "the server lists another tool of this name; the first one counts";
+                    tools.push(barred(server, format!("{name}*"), Some(why.into())));
+                    continue;
+                }
+            }
             let made = if tools.len() >= MOST {
                 Err(format!("the server has more than {MOST} tools"))
             } else {
                 spec(server, tool, &name)
             };
-            let made = match (made, seen.get(&name)) {
-                // Pages may overlap.
-                (_, Some(first)) if *first == tool || raw.is_empty() => continue,
-                (_, Some(_)) => {
-                    let why = "the server lists another tool of this name; the first one counts";
-                    tools.push(barred(server, format!("{name}*"), Some(why.into())));
-                    continue;
-                }
-                (made, None) => made,
-            };
-            seen.insert(name.clone(), tool);
             match made {
                 Ok(spec) => {
                     hashes.insert((*raw).to_owned(), pins::hash(tool));
@@ -195,15 +195,14 @@ async fn pages(link: &Link) -> Result<Vec<Value>, Fault> {
 
 /// Says what a server did instead of answering.
 async fn said(fault: &Fault, link: &Link) -> String {
-    let said = match fault {
+    match fault {
         Fault::Refused(code, why) => format!("refused to begin: {why} ({code})"),
         Fault::Gone | Fault::Away => format!("ended before its tools were known{}", link.why().await),
         Fault::Late(limit) => format!("gave no answer within {} s", limit.as_secs_f64()),
         Fault::Cancelled => "was not waited for".into(),
         Fault::Forgotten => "forgets its session again and again".into(),
         Fault::Broken(why) => format!("cannot be used: {why}"),
-    };
-    link.without_keys(said)
+    }
 }
 
 /// Returns what is fixed about a tool, or why it cannot be offered.

@@ -38,12 +38,7 @@ impl Tool for ServerTool {
         context: &'a ToolContext,
         arguments: Object,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolFault>> {
-        Box::pin(async move {
-            Ok(match self.outcome(context, arguments).await {
-                ToolOutcome::Failed(text) => ToolOutcome::Failed(self.link.without_keys(text)),
-                outcome => outcome,
-            })
-        })
+        Box::pin(async move { Ok(self.outcome(context, arguments).await) })
     }
 }
 
@@ -53,7 +48,7 @@ impl ServerTool {
         let params = json!({"name": self.raw, "arguments": arguments});
         let server = self.spec.source.trim_start_matches("mcp:");
         match self.link.request("tools/call", params, limits, &context.cancel).await {
-            Ok(result) => self.bounded(context, &result),
+            Ok(result) => bounded(context, &result, &self.link.without_keys(content(&result))),
             Err(Fault::Refused(code, why)) => {
                 ToolOutcome::Failed(format!("the server {server} refused the call: {why} ({code})"))
             }
@@ -78,16 +73,16 @@ impl ServerTool {
             Err(Fault::Broken(why)) => ToolOutcome::Failed(format!("the server {server}: {why}")),
         }
     }
+}
 
-    /// Returns an answer with a text that is not too long; the whole is in a file.
-    fn bounded(&self, context: &ToolContext, result: &Value) -> ToolOutcome {
-        let mut output = Output::new(context.spill.join(format!("output-{}.log", Ulid::generate())));
-        output.push(self.link.without_keys(content(result)).as_bytes());
-        let (text, _) = output.render();
-        let text = if text.trim().is_empty() { "(no output)".to_owned() } else { text.trim_end().to_owned() };
-        let failed = result.get("isError").and_then(Value::as_bool).unwrap_or(false);
-        if failed { ToolOutcome::Failed(text) } else { ToolOutcome::Done(text) }
-    }
+/// Returns an answer, in words, with a text that is not too long; the whole is in a file.
+fn bounded(context: &ToolContext, result: &Value, words: &str) -> ToolOutcome {
+    let mut output = Output::new(context.spill.join(format!("output-{}.log", Ulid::generate())));
+    output.push(words.as_bytes());
+    let (text, _) = output.render();
+    let text = if text.trim().is_empty() { "(no output)".to_owned() } else { text.trim_end().to_owned() };
+    let failed = result.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    if failed { ToolOutcome::Failed(text) } else { ToolOutcome::Done(text) }
 }
 
 /// Puts an answer into words: texts as they are, all else by name; structured content where there is no text.

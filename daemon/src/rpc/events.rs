@@ -26,14 +26,13 @@ const MOST: usize = 64;
 
 impl Serve for EventsSubscribe {
     async fn serve(server: &Server, caller: &Caller, params: SubscribeParams) -> Result<Subscribed, RpcError> {
-        let filter = Filter {
+        let filter = Arc::new(Filter {
             registry: server.registry.clone(),
             uid: caller.uid,
             session: params.session.map(|session| server.registry.find(caller.uid, &session)).transpose()?,
             task: params.task,
             types: params.types.map(|types| types.into_iter().collect()),
-        };
-        let filter = Arc::new(filter);
+        });
         let head = server.deps().events.head();
         let head_seq = *head.borrow();
         let deltas = params.deltas.unwrap_or(false).then(|| server.deps().events.deltas());

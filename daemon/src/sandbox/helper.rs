@@ -17,7 +17,7 @@ mod handing;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, FdFlags};
+use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, getpid};
 use serde::{Deserialize, Serialize};
 
@@ -166,15 +166,12 @@ fn serve() -> io::Result<()> {
 }
 
 /// Sees to it that no descriptor the daemon was started with reaches a command.
-#[expect(unsafe_code, reason = "the standard library lends no descriptor that it did not open; see below")]
 fn close_what_was_inherited() -> io::Result<()> {
     let open: Vec<i32> =
         fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in open.into_iter().filter(|number| *number > 2) {
-        // SAFETY: it is lent for one call that changes a flag of it, and nothing else runs in this process yet. One
-        // that is closed by now, as that of the listing, is answered with an error.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-        rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC).ok();
+        // That of the listing is closed by now.
+        confine::close_on_exec(number).ok();
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ mod sockets;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -85,15 +85,20 @@ fn become_program(arguments: &mut dyn Iterator<Item = OsString>) -> io::Result<s
     Err(Command::new(program).args(arguments).exec())
 }
 
-/// Reads the plan; an inherited file goes no further.
+/// Sees to it that a descriptor by number goes to no program that this process becomes or starts.
 #[expect(unsafe_code, reason = "the standard library lends no descriptor that it did not open; see below")]
+pub fn close_on_exec(number: RawFd) -> io::Result<()> {
+    // SAFETY: it is lent for one call that changes a flag of it, and nothing else runs in this process. One that is closed
+    // by now is answered with an error.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    Ok(rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
+}
+
+/// Reads the plan; an inherited file goes no further.
 fn read(path: &Path) -> io::Result<Plan> {
     let plan = serde_json::from_slice(&fs::read(path)?)?;
     let number = path.strip_prefix("/proc/self/fd").ok().and_then(|number| number.to_str()?.parse().ok());
-    if let Some(number) = number {
-        // SAFETY: it was open when it was read, and nothing else runs in this process; it is lent for one call.
-        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC)?;
-    }
+    number.map_or(Ok(()), close_on_exec)?;
     Ok(plan)
 }
 

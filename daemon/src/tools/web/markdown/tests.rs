@@ -31,6 +31,12 @@ fn pages() {
 }
 
 #[test]
+fn a_page_that_grows_is_cut() {
+    let text = markdown(&("<blockquote>".repeat(12) + &"<p>x".repeat(300_000)), None).text;
+    assert!(text.len() < super::MOST + 1000 && text.ends_with("[the page goes on]"), "{}", text.len());
+}
+
+#[test]
 fn hostile_pages_end_in_time_and_stay_small() {
     for piece in ["<div>", "<b>", "<ul><li>", "<blockquote>", "<table><tr><td>", "<a href=x>", "<p><b a=1>", "<svg>"] {
         let html = piece.repeat(20_000) + "x";
