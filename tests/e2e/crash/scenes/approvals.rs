@@ -16,17 +16,20 @@ fn model(request: &Value, n: usize) -> Turn {
     if has_called(request) { Turn::text("done") } else { calls(n, &[mark(n, 0, "")]) }
 }
 
-/// Answers whatever waits, until the task has ended.
+/// Answers the question as soon as the observer is told of it: asking for it again and again would make runs differ in
+/// the number of their points.
 fn answered(run: &mut Run, allow: bool) {
     run.open();
     run.submit("p");
-    run.until("the end of the task", |run| {
-        let waiting: Approvals = run.ask("approval.list", &json!({"state": "pending"}));
-        for approval in waiting.approvals {
-            run.ask::<Approval>("approval.answer", &json!({"approval": approval.id, "allow": allow}));
-        }
-        run.tasks().iter().all(|task| task.state.is_settled()).then_some(())
+    run.until("the question", |run| {
+        let told = run.told.lock().expect("events");
+        told.iter().any(|event| event.kind == EventType::ApprovalRequested).then_some(())
     });
+    let waiting: Approvals = run.ask("approval.list", &json!({"state": "pending"}));
+    for approval in waiting.approvals {
+        run.ask::<Approval>("approval.answer", &json!({"approval": approval.id, "allow": allow}));
+    }
+    run.settle();
 }
 
 fn check(run: &mut Run, story: &Story, state: ApprovalState) {
