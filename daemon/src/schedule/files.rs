@@ -116,7 +116,8 @@ impl Scheduler {
 
     /// Forgets versions that are there no more, once many are known.
     fn forgotten(&self, id: &FollowupId, there: &[Found]) -> Vec<Change> {
-        let known: Vec<String> = self.deps().store.ids_backwards(&Key::below(b'v', &id.0), None).collect();
+        let known = self.deps().store.ids_backwards(&Key::below(b'v', &id.0), None);
+        let known: Vec<String> = known.map_while(Result::ok).collect();
         if known.len() < MOST {
             return Vec::new();
         }

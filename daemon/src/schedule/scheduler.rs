@@ -51,7 +51,7 @@ impl Scheduler {
         let boot = registry.deps().clock.moment().boot;
         let store = &registry.deps().store;
         for id in store.ids_backwards(&Key::all(b'f'), None) {
-            match store.get::<FollowupRecord>(&Key::followup(&FollowupId(id))) {
+            match store.get::<FollowupRecord>(&Key::followup(&FollowupId(id?))) {
                 Ok(record) => record.iter().for_each(|record| book.put(record, &boot)),
                 Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "a follow-up is left out"),
                 Err(error) => return Err(error),

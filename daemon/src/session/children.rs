@@ -39,13 +39,17 @@ const AT_ONCE: usize = 8;
 const ROUNDS: u32 = 8;
 
 /// Returns what a session has delegated and not heard of, oldest first.
-fn of(deps: &Deps, parent: &SessionId) -> Vec<ChildRecord> {
-    let ids: Vec<String> = deps.store.ids_backwards(&Key::below(b'd', &parent.0), None).collect();
-    let found = ids.into_iter().rev().filter_map(|id| {
-        let record = deps.store.get(&Key::child(parent, &SessionId(id)));
-        record.inspect_err(|error| tracing::error!(%error, "what was delegated is left out")).ok().flatten()
-    });
-    found.collect()
+fn of(deps: &Deps, parent: &SessionId) -> Result<Vec<ChildRecord>, StoreError> {
+    let ids: Result<Vec<String>, _> = deps.store.ids_backwards(&Key::below(b'd', &parent.0), None).collect();
+    let mut found = Vec::new();
+    for id in ids?.into_iter().rev() {
+        match deps.store.get(&Key::child(parent, &SessionId(id))) {
+            Ok(record) => found.extend(record),
+            Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "what was delegated is left out"),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 /// Returns why a session may delegate nothing just now.
@@ -65,7 +69,11 @@ fn barred_by(deps: &Deps, record: &SessionRecord, counts: impl Fn(&ChildRecord) 
         return Some(format!("depth {} of {DEPTH} is reached", record.depth));
     }
     let works = |child: &ChildRecord| matches!(end::of(deps, child), Ok(None));
-    let working = of(deps, &record.session.id).iter().filter(|child| counts(child) && works(child)).count();
+    let children = match of(deps, &record.session.id) {
+        Ok(children) => children,
+        Err(error) => return Some(format!("what this one has delegated cannot be read: {error}")),
+    };
+    let working = children.iter().filter(|child| counts(child) && works(child)).count();
     (working >= AT_ONCE).then(|| format!("{working} subagent sessions work for this one already"))
 }
 
@@ -81,7 +89,8 @@ pub(super) fn reword(deps: &Deps, parent: &SessionId, message: &mut Message) {
         return;
     }
     let of_call = |child: &ChildRecord| message.tool_call_id.as_ref() == Some(&child.call);
-    if let Some(child) = of(deps, parent).into_iter().find(of_call) {
+    // Where that cannot be read, the result comes all the same.
+    if let Some(child) = of(deps, parent).unwrap_or_default().into_iter().find(of_call) {
         message.content = format!(
             "Interrupted: the daemon died while this ran. The subagent session {} is not lost by that: its result comes \
              as a message.",
@@ -122,7 +131,9 @@ impl Actor {
             return;
         }
         let parent = &self.record.session.id;
-        for child in of(&self.deps, parent).into_iter().filter(|child| child.parent_task == ended.id) {
+        let told = |error: &StoreError| tracing::error!(%error, session = %parent, "subagent sessions may work on");
+        let children = of(&self.deps, parent).inspect_err(told).unwrap_or_default();
+        for child in children.into_iter().filter(|child| child.parent_task == ended.id) {
             let key = Key::child(parent, &child.session);
             // The call that waited for it may have told its end in this very commit.
             if changes.iter().any(|change| matches!(change, Change::Delete(gone) if *gone == key)) {
@@ -134,7 +145,8 @@ impl Actor {
 
     /// Tells those whom the end of a task concerns.
     pub(super) fn tell_kin(&self, ended: &Task) {
-        if ended.state == TaskState::Cancelled && !of(&self.deps, &self.record.session.id).is_empty() {
+        let has_delegated = || of(&self.deps, &self.record.session.id).map_or(true, |children| !children.is_empty());
+        if ended.state == TaskState::Cancelled && has_delegated() {
             poke(&self.registry, &self.record.session.id);
         }
         self.tell_parent();
@@ -154,14 +166,15 @@ impl Actor {
     /// Looks again after a call that may have left an end behind which it did not wait for.
     pub(super) fn look_for_children(&self, call: usize) {
         let delegates = self.open.get(call).is_some_and(|open| open.call.name == "delegate");
-        if delegates || !super::processes::untold(&self.deps, &self.record.session.id).is_empty() {
+        let untold = || super::processes::untold(&self.deps, &self.record.session.id);
+        if delegates || untold().map_or(true, |ends| !ends.is_empty()) {
             poke(&self.registry, &self.record.session.id);
         }
     }
 
     /// Takes what has come of children, and ends those that are to end.
     pub(super) async fn hear_children(&mut self) -> Result<(), StoreError> {
-        let before = of(&self.deps, &self.record.session.id);
+        let before = of(&self.deps, &self.record.session.id)?;
         for child in before.clone() {
             let waiting = |open: &super::actor::OpenCall| open.call.id == child.call && open.stop.is_some();
             if self.open.iter().any(waiting) {
@@ -174,7 +187,7 @@ impl Actor {
                 None => {}
             }
         }
-        if of(&self.deps, &self.record.session.id).len() < before.len() {
+        if of(&self.deps, &self.record.session.id)?.len() < before.len() {
             self.tell_lender();
         }
         Ok(())

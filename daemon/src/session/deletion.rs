@@ -28,7 +28,9 @@ fn key(session: &SessionId) -> Key {
 
 /// Removes the folders of sessions that were deleted.
 pub async fn remove_folders(deps: Arc<Deps>) {
-    let all: Vec<SessionId> = deps.store.ids_backwards(&Key::below(b'!', GONE), None).map(SessionId).collect();
+    // Those that cannot be read now are looked for at the next start.
+    let all = deps.store.ids_backwards(&Key::below(b'!', GONE), None).map_while(Result::ok);
+    let all: Vec<SessionId> = all.map(SessionId).collect();
     for session in all {
         // One in which others work stays with its mark: it goes at a start after they did.
         let (kept, folders): (Vec<_>, Vec<_>) =

@@ -67,6 +67,7 @@ impl Profiles {
     pub fn load(live: Live, store: &Store) -> Result<Self, StoreError> {
         let mut stored = BTreeMap::new();
         for name in store.ids_backwards(&Key::all(b'a'), None) {
+            let name = name?;
             if live.now().config.agents.contains_key(&name) {
                 tracing::warn!(agent = name, "the config file's profile hides a stored one of the same name");
             }

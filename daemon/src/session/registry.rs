@@ -64,7 +64,7 @@ impl Registry {
         let registry = Self { deps, index: Arc::default(), counted: CancellationToken::new(), admin };
         let store = &registry.deps.store;
         for id in store.ids_backwards(&Key::all(b's'), None) {
-            match store.get::<SessionRecord>(&Key::session(&SessionId(id))) {
+            match store.get::<SessionRecord>(&Key::session(&SessionId(id?))) {
                 Ok(record) => record.iter().for_each(|record| registry.note(&record.session)),
                 Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "a session is left out"),
                 Err(error) => return Err(error),

@@ -100,8 +100,10 @@ async fn record(deps: &Arc<Deps>, changed: Changed) -> Result<(), StoreError> {
 /// Returns the open sessions whose offer a change is about, of one workspace or of all.
 fn seeing(deps: &Deps, changed: &Changed) -> Vec<SessionId> {
     let root = &changed.root;
-    let ids = deps.store.ids_backwards(&Key::all(b's'), None).map(SessionId);
-    let records = ids.filter_map(|id| deps.store.get::<SessionRecord>(&Key::session(&id)).ok().flatten());
+    let ids = deps.store.ids_backwards(&Key::all(b's'), None);
+    let record = |id: Result<String, StoreError>| deps.store.get::<SessionRecord>(&Key::session(&SessionId(id?)));
+    // What cannot be told now is seen in the next offer all the same.
+    let records = ids.filter_map(|id| record(id).ok().flatten());
     let is_offered = |session: &Session| {
         let workspace = Path::new(&session.workspace);
         let counts = |name: &String| {

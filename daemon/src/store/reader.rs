@@ -17,6 +17,9 @@ use super::{Key, Store, StoreError};
 /// A page of events ends behind so many bytes.
 const EVENT_BYTES: usize = 1024 * 1024;
 
+/// So many ids are looked up at once.
+const IDS: usize = 256;
+
 /// A page of messages ends behind so many bytes: an answer must fit into a line.
 const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 
@@ -100,16 +103,36 @@ impl Store {
     }
 
     /// Returns the ids in the keys below `prefix`, newest first, beginning behind `before`; what is gone meanwhile may be
-    /// among them.
-    pub fn ids_backwards(&self, prefix: &Key, before: Option<&Key>) -> impl Iterator<Item = String> + use<> {
-        let mut end = prefix.0.clone();
-        end.push(0xff);
-        let end = before.map_or(end, |key| key.0.clone());
-        let inside =
-            self.look(|memory| Ok(memory.range(Bound::Included(prefix.0.clone()), Bound::Excluded(end.clone()))));
-        let told = |error: &StoreError| tracing::error!(%error, "a list ends early");
-        let inside = inside.inspect_err(told).into_iter().flatten().rev();
-        inside.map_while(move |entry| entry.inspect_err(told).ok()).map(|entry| Key::last_part(entry.key()).to_owned())
+    /// among them. It ends with the first error.
+    pub fn ids_backwards<'a>(
+        &'a self,
+        prefix: &Key,
+        before: Option<&Key>,
+    ) -> impl Iterator<Item = Result<String, StoreError>> + use<'a> {
+        let prefix = prefix.clone();
+        let mut end = before.map_or_else(|| [prefix.0.as_slice(), &[0xff]].concat(), |key| key.0.clone());
+        let mut page = Vec::new().into_iter();
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            if page.len() == 0 && !is_over {
+                let found = self.keys_backwards(prefix.clone(), &end);
+                is_over = found.as_ref().map_or(true, |found| found.len() < IDS);
+                match found {
+                    Ok(found) => page = found.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            end = page.next()?;
+            Some(Ok(Key::last_part(&end).to_owned()))
+        })
+    }
+
+    fn keys_backwards(&self, prefix: Key, end: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let range = (Bound::Included(prefix.0), Bound::Excluded(end.to_vec()));
+        self.look(|memory| {
+            let inside = memory.range(range.0.clone(), range.1.clone()).rev();
+            inside.take(IDS).map(|entry| Ok(entry?.key().to_vec())).collect()
+        })
     }
 
     /// Returns a session's messages with a number above `after`, oldest first: at most `limit`, and fewer where they are

@@ -203,3 +203,29 @@ async fn records_come_newest_first_in_pages() {
     }
     assert!(all.iter().eq(slots.iter().rev()), "{all:?}");
 }
+
+#[tokio::test]
+async fn a_list_of_ids_is_whole_or_says_that_it_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _, _held) = open(folder.path()).await;
+    let names: Vec<String> = (0..600).map(|n| format!("ses_{n:03}")).collect();
+    commit(&store, names.iter().map(|name| Change::put(key(name), &1)).collect()).await;
+    let ids = |before: Option<&Key>| store.ids_backwards(&Key::all(b's'), before);
+    // Pages meet without a gap, wherever the list begins.
+    for before in [600, 599, 513, 512, 511, 257, 256, 255, 1, 0] {
+        let at = names.get(before).map(|name| key(name));
+        let found: Vec<String> = ids(at.as_ref()).map(Result::unwrap).collect();
+        assert!(found.iter().eq(names[..before].iter().rev()), "before {before}: {} ids", found.len());
+    }
+    // A store that fails on the way is told once and ends the list.
+    for seen in [0, 1, 255, 256, 257, 512] {
+        let mut list = ids(None);
+        let begun = list.by_ref().take(seen).filter(Result::is_ok).count();
+        let memory = store.memory.write().unwrap().take();
+        let rest: Vec<_> = list.collect();
+        *store.memory.write().unwrap() = memory;
+        let known = seen.next_multiple_of(256);
+        assert_eq!((begun, rest.len()), (seen, known - seen + 1), "after {seen}");
+        assert!(rest.last().unwrap().is_err() && rest[..rest.len() - 1].iter().all(Result::is_ok), "after {seen}");
+    }
+}

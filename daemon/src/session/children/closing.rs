@@ -80,6 +80,7 @@ fn has_delegated(deps: &Deps, id: &SessionId) -> bool {
 }
 
 fn has(deps: &Deps, kind: u8, id: &SessionId) -> bool {
+    // What cannot be read may be there.
     deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some()
 }
 
@@ -137,7 +138,7 @@ async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError
     tracing::error!(session = %id, message);
     let event = |kind, data| Change::Event(Draft { session: Some(id.clone()), task: None, kind, data });
     let mut changes = computer::released(deps, id)?;
-    changes.extend(ended_tasks(deps, id));
+    changes.extend(ended_tasks(deps, id)?);
     changes.push(Change::session(&record));
     changes.push(event(EventType::Warning, json!({ "message": message })));
     changes.push(event(EventType::SessionClosed, json!({"session": record.session})));
@@ -148,8 +149,9 @@ async fn write_off(registry: &Registry, id: &SessionId) -> Result<(), StoreError
 }
 
 /// Ends on record what a session had still to do; of a task that cannot be read only the mark goes.
-fn ended_tasks(deps: &Deps, id: &SessionId) -> Vec<Change> {
-    let open: Vec<TaskId> = deps.store.ids_backwards(&Key::below(b'o', &id.0), None).map(TaskId).collect();
+fn ended_tasks(deps: &Deps, id: &SessionId) -> Result<Vec<Change>, StoreError> {
+    let open = deps.store.ids_backwards(&Key::below(b'o', &id.0), None);
+    let open: Vec<TaskId> = open.map(|task| task.map(TaskId)).collect::<Result<_, _>>()?;
     let mut changes: Vec<Change> = open.iter().map(|task| Change::Delete(Key::open_task(id, task))).collect();
     for mut record in open.iter().filter_map(|task| deps.store.get::<TaskRecord>(&Key::task(task)).ok().flatten()) {
         let task = &mut record.task;
@@ -160,7 +162,7 @@ fn ended_tasks(deps: &Deps, id: &SessionId) -> Vec<Change> {
         let task = Some(record.task.id);
         changes.push(Change::Event(Draft { session, task, kind: EventType::TaskFinished, data }));
     }
-    changes
+    Ok(changes)
 }
 
 /// Tells whether nothing of a session is left to close.

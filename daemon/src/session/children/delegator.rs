@@ -49,7 +49,8 @@ fn stopped() -> ToolOutcome {
 impl Registry {
     /// Returns the child of this call, made now or when the call was made before.
     async fn child(&self, context: &ToolContext, order: Order) -> Result<ChildRecord, RpcError> {
-        if let Some(child) = of(self.deps(), &context.session).into_iter().find(|child| child.call == context.call) {
+        let children = of(self.deps(), &context.session).map_err(|error| self.deps().store_failed(&error))?;
+        if let Some(child) = children.into_iter().find(|child| child.call == context.call) {
             return Ok(child);
         }
         let (registry, call) = (self.clone(), Call::of(context));

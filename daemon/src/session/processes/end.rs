@@ -99,9 +99,9 @@ pub fn lost(deps: &Deps) -> Result<Vec<Change>, StoreError> {
 }
 
 /// Returns the removal of those of a session.
-pub fn deleted(deps: &Deps, session: &SessionId) -> Vec<Change> {
+pub fn deleted(deps: &Deps, session: &SessionId) -> Result<Vec<Change>, StoreError> {
     let ids = deps.store.ids_backwards(&Key::below(b'l', &session.0), None);
-    ids.map(|id| Change::Delete(Key::process(&ProcessId(id)))).collect()
+    ids.map(|id| Ok(Change::Delete(Key::process(&ProcessId(id?))))).collect()
 }
 
 impl Actor {

@@ -15,9 +15,9 @@ use crate::store::record::{Draft, SessionRecord, SteeringRecord};
 use crate::store::{Change, Key, StoreError};
 
 /// Returns the ends that are untold, oldest first.
-pub(in crate::session) fn untold(deps: &Deps, session: &SessionId) -> Vec<ProcessId> {
-    let ids: Vec<String> = deps.store.ids_backwards(&Key::below(b'n', &session.0), None).collect();
-    ids.into_iter().rev().map(ProcessId).collect()
+pub(in crate::session) fn untold(deps: &Deps, session: &SessionId) -> Result<Vec<ProcessId>, StoreError> {
+    let ids: Result<Vec<String>, _> = deps.store.ids_backwards(&Key::below(b'n', &session.0), None).collect();
+    Ok(ids?.into_iter().rev().map(ProcessId).collect())
 }
 
 fn source(id: &ProcessId) -> String {
@@ -41,7 +41,7 @@ pub(in crate::session) fn take_untold(
     steering: &mut Vec<SteeringRecord>,
 ) -> Result<Vec<Change>, StoreError> {
     let (session, mut changes) = (&record.session.id, Vec::new());
-    for id in untold(deps, session) {
+    for id in untold(deps, session)? {
         changes.push(Change::Delete(Key::untold(session, &id)));
         if record.session.state == SessionState::Closed {
             continue;
@@ -72,7 +72,7 @@ impl Actor {
     /// Tells of ends, unless a call that runs does that itself.
     pub(in crate::session) async fn hear_processes(&mut self) -> Result<(), StoreError> {
         let session = self.record.session.id.clone();
-        for id in untold(&self.deps, &session) {
+        for id in untold(&self.deps, &session)? {
             let key = Key::untold(&session, &id);
             if self.record.session.state == SessionState::Closed {
                 self.commit(vec![Change::Delete(key)]).await?;

@@ -6,7 +6,7 @@ use nano_protocol::process::{Process, ProcessLog, ProcessState, Processes};
 
 use super::log::{Page, Part, Printed};
 use crate::session::deps::{Deps, unavailable};
-use crate::session::reading::{cut, page as rows};
+use crate::session::reading::{page as most, rows};
 use crate::session::registry::Registry;
 use crate::store::record::process::ProcessRecord;
 use crate::store::{Key, StoreError};
@@ -19,7 +19,7 @@ pub(super) fn record(deps: &Deps, id: &ProcessId) -> Result<Option<ProcessRecord
 /// Returns those of a session, newest first.
 pub(super) fn of_session(deps: &Deps, session: &SessionId) -> Result<Vec<ProcessRecord>, StoreError> {
     let ids = deps.store.ids_backwards(&Key::below(b'l', &session.0), None);
-    ids.filter_map(|id| record(deps, &ProcessId(id)).transpose()).collect()
+    ids.filter_map(|id| id.and_then(|id| record(deps, &ProcessId(id))).transpose()).collect()
 }
 
 /// Returns one that `uid` may see.
@@ -29,12 +29,16 @@ pub async fn process(registry: &Registry, uid: u32, id: &str) -> Result<Process,
 }
 
 fn visible(registry: &Registry, uid: u32, id: &str) -> Result<Process, RpcError> {
-    let found = record(registry.deps(), &ProcessId(id.to_owned())).map_err(|error| unavailable(&error))?;
-    let visible = found.map(|record| record.process).filter(|process| registry.sees(uid, &process.session));
-    visible.ok_or_else(|| {
+    let found = seen(registry, uid, &ProcessId(id.to_owned())).map_err(|error| unavailable(&error))?;
+    found.ok_or_else(|| {
         RpcError::new(ErrorKind::NotFound, format!("there is no background process {id}"))
             .hint("process.list lists what there is")
     })
+}
+
+fn seen(registry: &Registry, uid: u32, id: &ProcessId) -> Result<Option<Process>, StoreError> {
+    let found = record(registry.deps(), id)?;
+    Ok(found.map(|record| record.process).filter(|process| registry.sees(uid, &process.session)))
 }
 
 /// Returns a page of those that `uid` may see, of one session or of all, newest first. Before the start is on record it
@@ -47,15 +51,15 @@ pub async fn list(
     (limit, after): (Option<usize>, Option<String>),
 ) -> Result<Processes, RpcError> {
     registry.is_counted().await?;
-    let limit = rows(limit)?;
+    let limit = most(limit)?;
     let after = after.map(ProcessId);
     let (prefix, before) = match session {
         Some(id) => (Key::below(b'l', &id.0), after.map(|after| Key::session_process(id, &after))),
         None => (Key::all(b'j'), after.map(|after| Key::process(&after))),
     };
     let ids = registry.deps().store.ids_backwards(&prefix, before.as_ref());
-    let found = ids.filter_map(|id| visible(registry, uid, &id).ok());
-    let (processes, more) = cut(found.filter(|process| state.is_none_or(|state| process.state == state)), limit);
+    let wanted = |process: &Process| state.is_none_or(|state| process.state == state);
+    let (processes, more) = rows(ids, |id| Ok(seen(registry, uid, &ProcessId(id))?.filter(wanted)), limit)?;
     let next = processes.last().filter(|_| more).map(|last| last.id.0.clone());
     Ok(Processes { processes, next })
 }

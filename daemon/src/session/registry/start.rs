@@ -122,7 +122,7 @@ impl Registry {
         suspects: bool,
         changes: &mut Vec<Change>,
     ) -> Result<Start, StoreError> {
-        let works = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().is_some();
+        let works = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).next().transpose()?.is_some();
         let start = tries::decide(tries, step(&self.deps, id)?.number, suspects, works);
         match &start {
             Start::Together(tries) => changes.push(tries::put(id, tries)),
@@ -160,9 +160,9 @@ impl Registry {
             record.session.state = SessionState::Interrupted;
             changes.push(Change::session(&record));
         }
-        let open: Vec<String> = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).collect();
+        let open: Result<Vec<String>, _> = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).collect();
         let mut tasks = Vec::new();
-        for task in open {
+        for task in open? {
             tasks.extend(self.deps.store.get::<TaskRecord>(&Key::task(&TaskId(task)))?);
         }
         tasks.sort_by_key(|record| (record.task.state == TaskState::Queued, record.queued_at, record.task.seq));
@@ -201,6 +201,7 @@ impl Registry {
     /// Returns the sessions that have something to do, or had when the last daemon ended.
     fn unfinished(&self) -> Vec<SessionId> {
         let users = computer::users(&self.deps);
+        // What cannot be read may be there.
         let has =
             |kind: u8, id: &SessionId| self.deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some();
         let all: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
