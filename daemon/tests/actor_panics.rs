@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use nano_protocol::Object;
+use nano_protocol::error::ErrorKind;
+use nano_protocol::event::EventType;
 use nano_protocol::id::TaskId;
 use nano_protocol::session::{CreateParams, Session};
 use nano_protocol::task::{Limits, Origin, Task, TaskState};
@@ -41,10 +43,23 @@ use serde_json::json;
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A computer whose coming up has the actor panic, once.
+/// A computer that has the actor panic so often when it comes up, and so often when the actor looks at its tools.
 struct Panicky {
     inner: LocalBooter,
-    armed: AtomicBool,
+    comes_up: AtomicBool,
+    fatal: Arc<Fatal>,
+}
+
+#[derive(Default)]
+struct Fatal {
+    up: AtomicUsize,
+    look: AtomicUsize,
+}
+
+/// Panics while there is one to spend.
+fn spend(panics: &AtomicUsize) {
+    let spent = panics.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    assert!(spent.is_err(), "as the test wants it");
 }
 
 impl Booter for Panicky {
@@ -57,7 +72,8 @@ impl Booter for Panicky {
     }
 
     fn declared(&self, workspace: &Path) -> Declared {
-        assert!(!self.armed.swap(false, Ordering::SeqCst), "as the test wants it");
+        let fatal = &self.fatal;
+        spend(if self.comes_up.swap(false, Ordering::SeqCst) { &fatal.up } else { &fatal.look });
         self.inner.declared(workspace)
     }
 
@@ -66,7 +82,7 @@ impl Booter for Panicky {
         request: &'a BootRequest,
         handle: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        self.armed.store(true, Ordering::SeqCst);
+        self.comes_up.store(true, Ordering::SeqCst);
         self.inner.attach(request, handle)
     }
 }
@@ -100,7 +116,7 @@ fn config(server: &ModelServer, folder: &Path) -> Config {
     load(&file, &Env::of(0, &[])).expect("a config")
 }
 
-async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Registry, StateLock) {
+async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>, fatal: &Arc<Fatal>) -> (Registry, StateLock) {
     let events = EventLog::default();
     let told = events.clone();
     let held = lock(folder).await.expect("the folder");
@@ -125,7 +141,7 @@ async fn registry(server: &ModelServer, folder: &Path, hold: Arc<Hold>) -> (Regi
         finder: Finder::new(&Env::of(0, &[])),
         builtin: vec![hold],
         skills: Arc::new(library),
-        booters: vec![Arc::new(Panicky { inner, armed: AtomicBool::new(false) })],
+        booters: vec![Arc::new(Panicky { inner, comes_up: AtomicBool::new(false), fatal: fatal.clone() })],
         computers: Wake::default(),
         processes: nanod::session::processes::Processes::default(),
         web: nanod::tools::web::Settings::new(Config::default().web),
@@ -169,8 +185,7 @@ async fn until(what: &str, fits: impl Fn() -> bool) {
     assert!(tokio::time::timeout(DEADLINE, waits).await.is_ok(), "waited in vain for {what}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn its_calls_have_ended_before_it_is_taken_up_again() {
+fn hold() -> Arc<Hold> {
     let input_schema = json!({"type": "object"}).as_object().cloned().expect("an object");
     let spec = ToolSpec {
         name: "hold".into(),
@@ -180,30 +195,91 @@ async fn its_calls_have_ended_before_it_is_taken_up_again() {
         requires: &[],
         read_only: false,
     };
-    let hold = Arc::new(Hold { spec, begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) });
+    Arc::new(Hold { spec, begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) })
+}
+
+fn calls_hold(n: usize) -> Turn {
+    let call = Call { id: format!("c{n}"), name: "hold".into(), arguments: json!({}) };
+    Turn { calls: vec![call], ..Turn::default() }
+}
+
+async fn ended(registry: Registry) {
+    registry.deps().shutdown.begin(Duration::ZERO);
+    registry.deps().shutdown.ended(Duration::from_secs(5)).await;
+}
+
+/// Its calls have ended before it is taken up again, which it is without a word from anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_goes_on_by_itself_and_its_calls_have_ended_before() {
+    let hold = hold();
     let seen = hold.clone();
     // What had ended when the model was asked again.
     let ended_then = Arc::new(AtomicUsize::new(usize::MAX));
     let noted = ended_then.clone();
     let server = ModelServer::answering(move |_, n| {
         if n == 1 {
-            let call = Call { id: "c1".into(), name: "hold".into(), arguments: json!({}) };
-            return Some(Turn { calls: vec![call], ..Turn::default() });
+            return Some(calls_hold(n));
         }
         noted.store(seen.ended.load(Ordering::SeqCst), Ordering::SeqCst);
         Some(Turn::text("done"))
     });
     let folder = tempfile::tempdir().expect("a folder");
-    let (registry, _held) = registry(&server, folder.path(), hold.clone()).await;
+    let fatal = Arc::new(Fatal { up: AtomicUsize::new(1), look: AtomicUsize::new(0) });
+    let (registry, _held) = registry(&server, folder.path(), hold.clone(), &fatal).await;
     let (session, task) = begin(&registry).await;
     until("the call", || hold.begun.load(Ordering::SeqCst) == 1).await;
-    registry.ask(&session.id, Command::Boot).await.expect_err("the actor panics");
-    assert_eq!(hold.ended.load(Ordering::SeqCst), 0, "nobody has stopped it");
-    // The first may still reach the actor that is falling.
-    while registry.ask(&session.id, |reply| Command::Wake(Some(reply))).await.is_err() {}
+    let refused = registry.ask(&session.id, Command::Boot).await.expect_err("the actor panics");
+    assert_eq!(refused.data.kind, ErrorKind::Unavailable);
     let record = || registry.deps().store.get::<TaskRecord>(&Key::task(&task.id)).expect("a read").expect("a task");
     until("the end of the task", || record().task.state == TaskState::Succeeded).await;
     assert_eq!((ended_then.load(Ordering::SeqCst), hold.begun.load(Ordering::SeqCst)), (1, 1));
-    registry.deps().shutdown.begin(Duration::ZERO);
-    registry.deps().shutdown.ended(Duration::from_secs(5)).await;
+    assert_eq!(record().restarts, 1, "it is counted");
+    ended(registry).await;
+}
+
+/// A task whose every step has the actor panic is held after two resumes, and everything else answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_fatal_is_held() {
+    let server = ModelServer::answering(|_, n| Some(calls_hold(n)));
+    let (folder, hold) = (tempfile::tempdir().expect("a folder"), hold());
+    let fatal = Arc::new(Fatal { up: AtomicUsize::new(usize::MAX), look: AtomicUsize::new(0) });
+    let (registry, _held) = registry(&server, folder.path(), hold.clone(), &fatal).await;
+    let (session, task) = begin(&registry).await;
+    let record = || registry.deps().store.get::<TaskRecord>(&Key::task(&task.id)).expect("a read").expect("a task");
+    for round in 1..=3 {
+        until("the call", || hold.begun.load(Ordering::SeqCst) == round).await;
+        registry.ask(&session.id, Command::Boot).await.expect_err("the actor panics");
+        until("the end of the call", || hold.ended.load(Ordering::SeqCst) == round).await;
+    }
+    registry.ask(&session.id, |reply| Command::Wake(Some(reply))).await.expect("it is read");
+    let held = record();
+    assert_eq!((held.task.state, held.restarts), (TaskState::Interrupted, 3), "{:?}", held.task);
+    assert_eq!(hold.begun.load(Ordering::SeqCst), 3);
+    ended(registry).await;
+}
+
+/// One whose very taking up panics is tried three times more, then waits for a command; then it goes on where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_cannot_be_taken_up_is_left_in_peace() {
+    let server = ModelServer::answering(|_, n| Some(if n == 1 { calls_hold(n) } else { Turn::text("done") }));
+    let (folder, hold) = (tempfile::tempdir().expect("a folder"), hold());
+    let fatal = Arc::new(Fatal { up: AtomicUsize::new(1), look: AtomicUsize::new(0) });
+    let (registry, _held) = registry(&server, folder.path(), hold.clone(), &fatal).await;
+    let (session, task) = begin(&registry).await;
+    until("the call", || hold.begun.load(Ordering::SeqCst) == 1).await;
+    fatal.look.store(1000, Ordering::SeqCst);
+    registry.ask(&session.id, Command::Boot).await.expect_err("the actor panics");
+    let warned = || {
+        let events = registry.deps().store.events(0, 1000).expect("events");
+        events.iter().filter(|event| event.kind == EventType::Warning).count()
+    };
+    until("four falls", || warned() == 4).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(warned(), 4, "it is not tried without end");
+    registry.ask(&session.id, |reply| Command::Wake(Some(reply))).await.expect_err("it is tried when asked for");
+    fatal.look.store(0, Ordering::SeqCst);
+    registry.ask(&session.id, |reply| Command::Wake(Some(reply))).await.expect("it is read");
+    let record = || registry.deps().store.get::<TaskRecord>(&Key::task(&task.id)).expect("a read").expect("a task");
+    until("the end of the task", || record().task.state == TaskState::Succeeded).await;
+    ended(registry).await;
 }

@@ -4,6 +4,7 @@
 //! has nothing to do, so ten thousand sleeping sessions cost an index entry each.
 
 mod family;
+mod living;
 mod removal;
 mod start;
 
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::{Command, Reply};
 use super::deps::{Deps, unavailable};
-use super::restore::restore;
 use super::running::Running;
 use crate::store::record::SessionRecord;
 use crate::store::{Change, Commit, Key, Receipt, StoreError};
@@ -37,6 +37,8 @@ struct Entry {
     inbox: Option<mpsc::Sender<Command>>,
     /// The calls of its last actor.
     running: Running,
+    /// How many of its actors panicked in a row.
+    falls: u32,
 }
 
 #[derive(Default)]
@@ -216,29 +218,6 @@ impl Registry {
         Ok(inbox)
     }
 
-    /// Lives as long as the session's actor.
-    async fn live(self, id: SessionId, commands: mpsc::Receiver<Command>, running: Running) {
-        let (news, heard) = mpsc::channel(INBOX);
-        let registry = self.clone();
-        let session = id.clone();
-        // On a task of its own: a panic ends this session's actor and no other.
-        let ended = tokio::spawn(async move {
-            match restore(&registry.deps, &registry, &session, (news, running)).await? {
-                Some(actor) => actor.run(commands, heard).await,
-                None => Ok(()),
-            }
-        });
-        match ended.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => drop(self.deps.store_failed(&error)),
-            Err(panic) => {
-                tracing::error!(session = %id, %panic, "a session's actor panicked; it is restored at its next command");
-                let data = json!({"message": "the session's actor panicked; it is restored at its next command"});
-                drop(self.deps.record(Some(id), None, EventType::Warning, data).await);
-            }
-        }
-    }
-
     /// Lets an actor go that has nothing to do, unless a command has just arrived.
     pub(super) fn retire(&self, id: &SessionId, inbox: &mpsc::Receiver<Command>) -> bool {
         let mut index = self.lock();
@@ -246,7 +225,7 @@ impl Registry {
         // One sender is the index's own: nobody is about to send, and who comes next needs this lock first.
         let quiet = inbox.is_empty() && inbox.sender_strong_count() == 1;
         if quiet {
-            entry.inbox = None;
+            (entry.inbox, entry.falls) = (None, 0);
         }
         quiet
     }
@@ -270,9 +249,10 @@ impl Registry {
         }
         let agent = open.then(|| session.agent.clone());
         let (owner, parent) = (session.owner, session.parent.clone());
-        index
-            .sessions
-            .insert(session.id.clone(), Entry { owner, agent, parent, inbox: None, running: Running::default() });
+        index.sessions.insert(
+            session.id.clone(),
+            Entry { owner, agent, parent, inbox: None, running: Running::default(), falls: 0 },
+        );
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {

@@ -48,8 +48,8 @@ impl Step {
     pub fn parks(&self, times: u32, task: &TaskId) -> TaskError {
         let at = &self.told;
         let message = format!(
-            "the daemon died {times} times while the task ran, the last time at {at}; it is not taken up again by \
-             itself: nanoctl resume {task} does that, nanoctl cancel {task} ends it"
+            "the daemon, or the session in it, died {times} times while the task ran, the last time at {at}; it is not \
+             taken up again by itself: nanoctl resume {task} does that, nanoctl cancel {task} ends it"
         );
         TaskError { kind: "restart".into(), message }
     }
