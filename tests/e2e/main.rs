@@ -74,6 +74,7 @@ mod store_versions;
 mod todo;
 mod tools;
 mod unheard;
+mod unprivileged;
 mod web;
 mod web_kit;
 mod web_search;
