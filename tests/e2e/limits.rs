@@ -12,7 +12,7 @@ use nano_protocol::message::{Message, Role};
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
-use nano_tests::{skip, transcript, wait};
+use nano_tests::{leaks, skip, transcript, wait};
 use serde_json::json;
 
 /// A machine that does other things as well may need so much longer than a second.
@@ -55,11 +55,9 @@ fn status(client: &mut Client) -> Status {
     client.get("daemon.status", &json!({}))
 }
 
-/// How many pipes the daemon has open: each command has one. Of files and connections it keeps some for later.
-fn descriptors(daemon: &Daemon) -> usize {
-    let open = fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("the daemon's descriptors").flatten();
-    let leads_to = open.filter_map(|entry| fs::read_link(entry.path()).ok());
-    leads_to.filter(|path| path.to_string_lossy().starts_with("pipe:")).count()
+/// How many pipes the daemon has open: each command has one. Of files it keeps some for later.
+fn pipes(daemon: &Daemon) -> usize {
+    leaks::descriptors(daemon).iter().filter(|name| name.starts_with("pipe:")).count()
 }
 
 /// The folders of control groups of this daemon's commands.
@@ -81,7 +79,7 @@ fn run(daemon: &mut Daemon, what: &str) -> Message {
     let mut client = daemon.client();
     let session = daemon.session(&mut client);
     let pid = daemon.pid();
-    let before = descriptors(daemon);
+    let before = pipes(daemon);
     let probe = Probe::start(daemon);
     let task = client.submit(&session, "p");
     client.settled(&task.id);
@@ -89,7 +87,7 @@ fn run(daemon: &mut Daemon, what: &str) -> Message {
     assert_eq!(status(&mut client).pid, pid, "{what}");
     wait::until("the end of all that the command had started", || (daemon.left().len() == 1).then_some(()));
     wait::until("the end of its control groups", || groups(daemon).is_empty().then_some(()));
-    wait::until("the end of its descriptors", || (descriptors(daemon) <= before).then_some(()));
+    wait::until("the end of its descriptors", || (pipes(daemon) <= before).then_some(()));
     let messages = transcript::read(&mut client, &session);
     messages.into_iter().find(|message| message.role == Role::Tool).expect("a result")
 }

@@ -41,7 +41,7 @@ impl Disk {
         fs::create_dir_all(daemon.state()).expect("the state folder");
         let root = rustix::process::geteuid().is_root();
         let (own, enter): (&[&str], &[&str]) =
-            if root { (&["-m"], &["-m"]) } else { (&["-rm"], &["-Um", "--preserve-credentials"]) };
+            if root { (&["-m"], &["-m"]) } else { (&["-rm"], &["-U", "-m", "--preserve-credentials"]) };
         let mut command = Command::new("unshare");
         command.args(own).args(["sh", "-c", HOLD, "sh", size]).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -197,13 +197,16 @@ impl Daemon {
 
     /// Kills the daemon at once and waits until nothing of it is left; `clients` live on.
     pub fn kill9_beside(&mut self, clients: &[u32]) {
+        let mut below = Vec::new();
         if let Some(mut child) = self.child.take() {
+            below = processes::below(child.id());
             drop(child.kill());
             child.wait().expect("the end of nanod");
         }
         let is_client = |pid: i32| clients.iter().any(|client| i64::from(*client) == i64::from(pid));
         wait::until("the end of everything that the daemon had started", || {
-            self.left().iter().all(|process| is_client(process.pid)).then_some(())
+            let is_over = below.iter().all(|process| is_client(process.0) || processes::has_ended(*process));
+            (is_over && self.left().iter().all(|process| is_client(process.pid))).then_some(())
         });
     }
 

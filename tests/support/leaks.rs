@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use crate::daemon::Daemon;
-use crate::wait;
+use crate::{skip, wait};
 
 /// What there was before, of a daemon that has nothing to do and has run a first task: what that opens stays open.
 #[derive(Debug)]
@@ -42,9 +44,17 @@ fn children(daemon: &Daemon) -> Vec<String> {
     others.map(|one| one.command).collect()
 }
 
-/// Returns what the daemon has open, but for connections: those to a model are kept for a while.
-fn descriptors(daemon: &Daemon) -> Vec<String> {
-    let all = fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("the daemon's descriptors").flatten();
+/// Returns what the daemon has open, but for connections: those to a model are kept for a while. To look there takes root,
+/// for a daemon lets nobody look into it.
+pub fn descriptors(daemon: &Daemon) -> Vec<String> {
+    static SAID: Once = Once::new();
+    let all = match fs::read_dir(format!("/proc/{}/fd", daemon.pid())) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            SAID.call_once(|| skip::say("whether a daemon keeps descriptors open: only root can look"));
+            return Vec::new();
+        }
+        all => all.expect("the daemon's descriptors").flatten(),
+    };
     let names = all.filter_map(|entry| fs::read_link(entry.path()).ok()).map(|to| to.to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with("socket:")).collect()
 }

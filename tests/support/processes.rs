@@ -40,6 +40,36 @@ fn belongs(pid: i32, root: &Path) -> Option<Process> {
     (stands || command.contains(root) || carries()).then_some(Process { pid, command })
 }
 
+/// Returns the id and the start of every process below this one: also those that nothing else tells whose they are.
+pub fn below(pid: u32) -> Vec<(i32, u64)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let all: Vec<(i32, i32, u64)> =
+        pids.filter_map(|pid| stat(pid).map(|(parent, start)| (pid, parent, start))).collect();
+    let (mut parents, mut found) = (vec![i32::try_from(pid).unwrap_or_default()], Vec::new());
+    while let Some(parent) = parents.pop() {
+        for (pid, _, start) in all.iter().filter(|(_, of, _)| *of == parent) {
+            parents.push(*pid);
+            found.push((*pid, *start));
+        }
+    }
+    found
+}
+
+/// Tells whether the process of this id that began then has ended.
+pub fn has_ended((pid, start): (i32, u64)) -> bool {
+    stat(pid).is_none_or(|(_, of)| of != start)
+}
+
+/// Returns the parent and the start of a process that lives, from proc_pid_stat(5).
+fn stat(pid: i32) -> Option<(i32, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let lives = !matches!(fields.first(), Some(&("Z" | "X")));
+    lives.then_some((fields.get(1)?.parse().ok()?, fields.get(19)?.parse().ok()?))
+}
+
 /// Ends a process at once.
 pub fn kill(process: &Process) {
     signal(process.pid, Signal::KILL);
