@@ -75,7 +75,8 @@ pub const DELETED: Scene = Scene {
         session(run, "stays", &given);
         let stays = run.session.clone();
         session(run, "goes", &Value::Null);
-        let later = json!({"session": run.session, "content": "f", "trigger": {"after_ms": 3_600_000}});
+        let trigger = json!({"after_ms": 3_600_000});
+        let later = json!({"session": run.session, "content": "f", "trigger": trigger, "idempotency_key": "later"});
         run.ask::<Followup>("followup.schedule", &later);
         assert!(run.deaths > 0 || folder(run).is_dir(), "it has a workspace of its own");
         delete(run);
