@@ -206,6 +206,7 @@ fn calls_hold(n: usize) -> Turn {
 async fn ended(registry: Registry) {
     registry.deps().shutdown.begin(Duration::ZERO);
     registry.deps().shutdown.ended(Duration::from_secs(5)).await;
+    registry.deps().store.close().await;
 }
 
 /// Its calls have ended before it is taken up again, which it is without a word from anybody.

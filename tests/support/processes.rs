@@ -61,7 +61,7 @@ pub fn has_ended((pid, start): (i32, u64)) -> bool {
     stat(pid).is_none_or(|(_, of)| of != start)
 }
 
-/// Returns the parent and the start of a process that lives, from proc_pid_stat(5).
+/// Returns the parent and the start of a process that lives, as `proc_pid_stat(5)` has them.
 fn stat(pid: i32) -> Option<(i32, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use nano_protocol::event::{Data, EventType};
 use nano_protocol::id::{MessageId, SessionId, TaskId};
@@ -20,6 +21,31 @@ mod offline;
 mod upgrade;
 
 type Published = Arc<Mutex<Vec<u64>>>;
+
+/// A temporary folder that goes also where a store that was dropped, not closed, just writes its last files.
+struct Folder(PathBuf);
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self(tempfile::tempdir().unwrap().keep())
+    }
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A store that is opening yet makes its folders again.
+        for _ in 0..10 {
+            std::fs::remove_dir_all(&self.0).ok();
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}
 
 async fn open(folder: &Path) -> (Store, Published, StateLock) {
     let held = lock(folder).await.unwrap();
@@ -48,7 +74,7 @@ fn unsynced(folder: &Path) -> usize {
 
 #[tokio::test]
 async fn values_of_every_size_come_back_and_are_synced() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, held) = open(folder.path()).await;
     let sizes = [0, 1, 6 * 1024 - 3, 6 * 1024, 30_000, 60_000, 200_000, 1_100_000];
     for round in 0..8 {
@@ -70,7 +96,7 @@ async fn values_of_every_size_come_back_and_are_synced() {
 
 #[tokio::test]
 async fn the_last_change_of_a_group_counts_and_leaves_nothing_of_the_others() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, _held) = open(folder.path()).await;
     let owner = SessionId("ses_1".into());
     let place = |n| Key::steering(&owner, n);
@@ -98,7 +124,7 @@ async fn the_last_change_of_a_group_counts_and_leaves_nothing_of_the_others() {
 
 #[tokio::test]
 async fn events_are_numbered_published_and_read_in_one_order() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, published, held) = open(folder.path()).await;
     let session = SessionId("ses_1".into());
     let message = Message::text(MessageId("msg_1".into()), TaskId("tsk_1".into()), Role::User, "hello", Timestamp(0));
@@ -124,7 +150,7 @@ async fn events_are_numbered_published_and_read_in_one_order() {
 
 #[tokio::test]
 async fn a_folder_has_one_holder() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (_store, _, _held) = open(folder.path()).await;
     let Err(StoreError::Held { pid, .. }) = lock(folder.path()).await else { unreachable!("held twice") };
     assert_eq!(pid, std::process::id().to_string());
@@ -146,7 +172,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[tokio::test]
 async fn a_newer_store_is_refused_untouched() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, held) = open(folder.path()).await;
     commit(&store, vec![Change::put(Key::meta("schema"), &999)]).await;
     store.close().await;
@@ -160,7 +186,7 @@ async fn a_newer_store_is_refused_untouched() {
 
 #[tokio::test]
 async fn an_unfinished_snapshot_is_set_aside() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, held) = open(folder.path()).await;
     commit(&store, vec![Change::put(key("a"), &text(10))]).await;
     store.close().await;
@@ -187,7 +213,7 @@ fn copy(from: &Path, to: &Path) {
 #[tokio::test]
 async fn records_come_newest_first_in_pages() {
     use nano_protocol::id::FollowupId;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, _held) = open(folder.path()).await;
     let (id, other) = (FollowupId("fup_1".into()), FollowupId("fup_10".into()));
     // Bytes of slots that look like parts of a key or its end.
@@ -206,7 +232,7 @@ async fn records_come_newest_first_in_pages() {
 
 #[tokio::test]
 async fn a_list_of_ids_is_whole_or_says_that_it_is_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (store, _, _held) = open(folder.path()).await;
     let names: Vec<String> = (0..600).map(|n| format!("ses_{n:03}")).collect();
     commit(&store, names.iter().map(|name| Change::put(key(name), &1)).collect()).await;

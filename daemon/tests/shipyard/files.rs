@@ -121,7 +121,6 @@ fn skill() -> TempDir {
     write(folder.path(), "scripts/run it.sh", "echo ran");
     write(folder.path(), "old.md", "old");
     write(folder.path(), ".git/config", "secret");
-    std::fs::write(folder.path().join("../outside-the-skill"), "secret").ok();
     std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link")).unwrap();
     let script = folder.path().join("scripts/run it.sh");
     std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -56,24 +56,26 @@ pub fn say(status: u16, body: &Value) -> Act {
 type Script = dyn Fn(&Asked) -> Act + Send + Sync;
 
 struct Shared {
-    folder: TempDir,
+    folder: PathBuf,
     asked: Mutex<Vec<Asked>>,
     ships: Mutex<Vec<(String, i64)>>,
     script: Box<Script>,
 }
 
-/// A listening server; its threads end with the process.
+/// A listening server; its threads end with the process, its folder goes with this.
 pub struct Server {
     pub url: String,
     shared: Arc<Shared>,
+    _folder: TempDir,
 }
 
 impl Server {
     pub fn start(script: impl Fn(&Asked) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let shared = Arc::new(Shared {
-            folder: tempfile::tempdir().unwrap(),
+            folder: folder.path().to_owned(),
             asked: Mutex::default(),
             ships: Mutex::default(),
             script: Box::new(script),
@@ -85,7 +87,7 @@ impl Server {
                 std::thread::spawn(move || serving.serve(stream));
             }
         });
-        Self { url, shared }
+        Self { url, shared, _folder: folder }
     }
 
     pub fn working() -> Self {
@@ -99,7 +101,7 @@ impl Server {
 
     /// Returns the place of a file in the workspace of the ships.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.shared.folder.path().join(name)
+        self.shared.folder.join(name)
     }
 
     /// Stops a ship, or lets it run again.
@@ -188,7 +190,7 @@ impl Shared {
             return (400, json!({"detail": "Ship not found or not running"}));
         }
         let command = body["payload"]["command"].as_str().unwrap_or("exit 9");
-        let ended = Command::new("sh").args(["-c", command]).current_dir(self.folder.path()).output().unwrap();
+        let ended = Command::new("sh").args(["-c", command]).current_dir(&self.folder).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("strict UTF-8").trim().to_owned();
         let (code, stdout, stderr) = (ended.status.code(), text(ended.stdout), text(ended.stderr));
         let data = json!({"success": code == Some(0), "return_code": code, "stdout": stdout, "stderr": stderr,
@@ -203,7 +205,7 @@ impl Shared {
             let start = at + text[at..].find("\r\n\r\n").unwrap() + 4;
             text[start..start + text[start..].find("\r\n--").unwrap()].to_owned()
         };
-        let place = self.folder.path().join(field("file_path"));
+        let place = self.folder.join(field("file_path"));
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(&place, field("file")).unwrap();
         json!({"success": true, "message": "ok", "file_path": place, "error": null})
@@ -211,7 +213,7 @@ impl Shared {
 
     fn download(&self, query: &str) -> (u16, Vec<u8>) {
         let name = query.trim_start_matches("file_path=").replace("%2F", "/");
-        match std::fs::read(self.folder.path().join(&name)) {
+        match std::fs::read(self.folder.join(&name)) {
             _ if name.starts_with('/') => (403, br#"{"detail":"Access denied"}"#.to_vec()),
             Ok(bytes) => (200, bytes),
             Err(_) => (404, br#"{"detail":"File not found"}"#.to_vec()),

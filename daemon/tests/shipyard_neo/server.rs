@@ -41,7 +41,7 @@ pub fn say(status: u16, body: &Value) -> Act {
 type Script = dyn Fn(&Asked) -> Act + Send + Sync;
 
 struct Shared {
-    folder: TempDir,
+    folder: PathBuf,
     asked: Mutex<Vec<Asked>>,
     state: Mutex<State>,
     script: Box<Script>,
@@ -57,10 +57,11 @@ struct State {
     records: Records,
 }
 
-/// A listening server; its threads end with the process.
+/// A listening server; its threads end with the process, its folder goes with this.
 pub struct Server {
     pub url: String,
     shared: Arc<Shared>,
+    _folder: TempDir,
 }
 
 impl Server {
@@ -69,7 +70,7 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let (asked, state, script) = (Mutex::default(), Mutex::default(), Box::new(script));
-        let shared = Arc::new(Shared { folder, asked, state, script });
+        let shared = Arc::new(Shared { folder: folder.path().to_owned(), asked, state, script });
         let serving = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -77,7 +78,7 @@ impl Server {
                 std::thread::spawn(move || serving.serve(&stream));
             }
         });
-        Self { url, shared }
+        Self { url, shared, _folder: folder }
     }
 
     pub fn working() -> Self {
@@ -96,7 +97,7 @@ impl Server {
 
     /// Returns the place of a file in the sandboxes' folder.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.shared.folder.path().join(name)
+        self.shared.folder.join(name)
     }
 
     pub fn sandboxes(&self) -> usize {
@@ -212,7 +213,7 @@ impl Shared {
 
     fn shell(&self, body: &Value) -> Value {
         let command = body["command"].as_str().unwrap_or("exit 9");
-        let ended = Command::new("sh").args(["-c", command]).current_dir(self.folder.path()).output().unwrap();
+        let ended = Command::new("sh").args(["-c", command]).current_dir(&self.folder).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("strict UTF-8");
         let code = ended.status.code();
         let mut state = self.state.lock().unwrap();
@@ -245,7 +246,7 @@ impl Shared {
             text[start..start + text[start..].find("\r\n--").unwrap()].to_owned()
         };
         let path = field("path");
-        let place = self.folder.path().join(&path);
+        let place = self.folder.join(&path);
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(&place, field("file")).unwrap();
         json!({"status": "ok", "path": path, "size": field("file").len()})
@@ -253,7 +254,7 @@ impl Shared {
 
     fn download(&self, query: &str) -> (u16, Vec<u8>) {
         let name = query.trim_start_matches("path=").replace("%2F", "/");
-        match std::fs::read(self.folder.path().join(&name)) {
+        match std::fs::read(self.folder.join(&name)) {
             Ok(bytes) => (200, bytes),
             Err(_) => text(404, &envelope("file_not_found", &format!("File not found: {name}"), &json!({}))),
         }

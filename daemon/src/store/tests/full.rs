@@ -4,11 +4,11 @@ use super::super::offline::{self, OfflineError};
 use super::*;
 
 /// A file system of 8 MiB of its own; none where this may not mount one.
-struct Tiny(tempfile::TempDir);
+struct Tiny(Folder);
 
 impl Tiny {
     fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::default();
         let options = c"size=8m,mode=700";
         match rustix::mount::mount("tmpfs", folder.path(), "tmpfs", rustix::mount::MountFlags::empty(), options) {
             Ok(()) => Some(Self(folder)),
@@ -56,7 +56,7 @@ async fn on_a_full_disk_new_work_is_refused_what_is_owed_waits_and_all_is_read()
         let (store, change) = (store.clone(), Change::put(key(&format!("owed_{n:03}")), &text(4000)));
         owed.push(tokio::spawn(async move { store.commit(Commit::owed(vec![change])).await }));
     }
-    tokio::time::timeout(std::time::Duration::from_secs(20), async {
+    tokio::time::timeout(Duration::from_secs(20), async {
         while !store.waiting.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;
         }
@@ -98,7 +98,7 @@ async fn a_full_disk_at_the_start_still_reads() {
 #[tokio::test]
 async fn a_memory_that_cannot_catch_up_for_want_of_room_is_not_set_aside() {
     let Some(disk) = Tiny::mount() else { return };
-    let old = tempfile::tempdir().unwrap();
+    let old = Folder::default();
     let memory = disk.path().join("store/memory");
     let (store, _, held) = open(disk.path()).await;
     commit(&store, vec![Change::put(key("first"), &text(10))]).await;
@@ -141,7 +141,7 @@ async fn a_store_on_a_disk_that_takes_nothing_can_be_checked_and_exported() {
     let Some(disk) = Tiny::mount() else { return };
     filled(disk.path()).await;
     disk.fill();
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = Folder::default();
     let check = async || {
         let said = offline::check(disk.path(), scratch.path()).await.unwrap();
         assert!(said.contains("22 records") && said.ends_with("all is well") && !said.contains("not looked"), "{said}");
@@ -158,7 +158,7 @@ async fn a_store_on_a_disk_that_takes_nothing_can_be_checked_and_exported() {
 #[tokio::test]
 async fn an_import_that_could_not_be_started_is_refused() {
     let Some(disk) = Tiny::mount() else { return };
-    let from = tempfile::tempdir().unwrap();
+    let from = Folder::default();
     let (store, _, held) = open(from.path()).await;
     for n in 0..200 {
         commit(&store, vec![Change::put(key(&format!("{n:03}")), &text(40_000))]).await;

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Opens a store, does something to its files while it is closed, and returns it open again.
-async fn after(done: impl FnOnce(&Path)) -> (tempfile::TempDir, Store, StateLock) {
-    let folder = tempfile::tempdir().unwrap();
+async fn after(done: impl FnOnce(&Path)) -> (Folder, Store, StateLock) {
+    let folder = Folder::default();
     let (store, _, held) = open(folder.path()).await;
     let put = |n: u64| Change::put(key(&format!("{n:03}")), &text(usize::try_from(n).unwrap() * 100));
     for n in 0..100 {
@@ -40,7 +40,7 @@ async fn the_memory_comes_back_from_the_journal() {
 
 #[tokio::test]
 async fn a_memory_that_is_older_catches_up() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (old, memory) = (folder.path().join("old"), folder.path().join("store/memory"));
     let (store, _, held) = open(folder.path()).await;
     commit(&store, vec![Change::put(key("a"), &text(1)), Change::put(key("b"), &text(1))]).await;
@@ -90,7 +90,7 @@ fn break_line(store: &Path, sign: &str) {
 
 #[tokio::test]
 async fn what_is_committed_beside_a_damaged_line_outlives_a_memory_that_was_not_flushed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let (path, old) = (folder.path().join("store"), folder.path().join("old"));
     let (store, _, held) = open(folder.path()).await;
     commit(&store, vec![Change::put(key("first"), &text(10)), Change::put(key("broken"), &text(10))]).await;
@@ -129,7 +129,7 @@ async fn a_journal_that_is_gone_is_named_and_numbers_jump_once_and_for_all() {
 
 #[tokio::test]
 async fn what_only_an_ahead_memory_lacks_is_counted_apart() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let path = folder.path().join("store");
     let (store, _, held) = open(folder.path()).await;
     for name in ["kept", "gone", "else"] {

@@ -3,8 +3,8 @@
 use super::super::offline::{self, OfflineError};
 use super::*;
 
-async fn filled() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+async fn filled() -> Folder {
+    let folder = Folder::default();
     let (store, _, held) = open(folder.path()).await;
     for n in 0..50_u64 {
         commit(&store, vec![Change::put(key(&format!("{n:02}")), &text(2000))]).await;
@@ -23,7 +23,7 @@ fn damage(checked: Result<String, OfflineError>) -> String {
 
 #[tokio::test]
 async fn what_is_exported_can_be_imported() {
-    let (from, to) = (filled().await, tempfile::tempdir().unwrap());
+    let (from, to) = (filled().await, Folder::default());
     let mut dump = Vec::new();
     let count = offline::export(from.path(), &mut dump).await.unwrap();
     assert_eq!(count, 52, "sessions, schema and epoch");
@@ -38,14 +38,14 @@ async fn what_is_exported_can_be_imported() {
     assert_eq!((all.len(), store.opened().epoch), (50, 2));
     assert_eq!(store.events(0, 9).unwrap().len(), 0);
     let cut = dump.get(..dump.len() / 2).unwrap();
-    let other = tempfile::tempdir().unwrap();
+    let other = Folder::default();
     assert!(matches!(offline::import(other.path(), cut).await.unwrap_err(), OfflineError::Refused(_)));
     assert!(offline::import(other.path(), dump.as_slice()).await.is_ok(), "a refused import leaves nothing");
 }
 
 #[tokio::test]
 async fn a_check_changes_nothing_and_names_what_is_wrong() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = Folder::default();
     let folder = filled().await;
     let before = contents(folder.path());
     let said = offline::check(folder.path(), scratch.path()).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_check_changes_nothing_and_names_what_is_wrong() {
 
 #[tokio::test]
 async fn a_store_that_is_held_is_left_alone() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = Folder::default();
     let folder = filled().await;
     let (_store, _, _held) = open(folder.path()).await;
     let refused = offline::check(folder.path(), scratch.path()).await.unwrap_err();
@@ -90,7 +90,7 @@ fn pipe(path: &Path) {
 
 #[tokio::test]
 async fn a_pipe_in_the_store_keeps_nobody_waiting() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = Folder::default();
     for (name, damages) in [("memory/db", true), ("memory/conf", true), ("memory/more", true), ("conf", false)] {
         let folder = filled().await;
         pipe(&folder.path().join("store").join(name));
@@ -112,7 +112,7 @@ async fn a_pipe_in_the_store_keeps_nobody_waiting() {
 
 #[tokio::test]
 async fn a_file_where_a_folder_should_be_is_named() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = Folder::default();
     for name in ["store", "store/journal", "store/checkpoint", "store/memory"] {
         let folder = filled().await;
         let path = folder.path().join(name);

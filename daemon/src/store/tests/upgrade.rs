@@ -43,7 +43,7 @@ async fn check_upgraded(folder: &Path) {
 
 #[tokio::test]
 async fn the_first_layout_is_taken_over_whole() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     first_layout(&folder.path().join("store"), 1);
     check_upgraded(folder.path()).await;
     // A nanod of that time leaves it alone.
@@ -53,7 +53,7 @@ async fn the_first_layout_is_taken_over_whole() {
 
 #[tokio::test]
 async fn an_upgrade_that_was_cut_off_begins_anew() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     let store = folder.path().join("store");
     first_layout(&store, 1);
     let before = contents(&store);
@@ -69,7 +69,7 @@ async fn an_upgrade_that_was_cut_off_begins_anew() {
 
 #[tokio::test]
 async fn a_newer_first_layout_is_refused_untouched() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::default();
     first_layout(&folder.path().join("store"), 999);
     let before = contents(folder.path());
     let held = lock(folder.path()).await.unwrap();
