@@ -16,6 +16,9 @@ use crate::delegate_kit::{
     children, daemon, daemon_with, ended, obedient, order, rendered, results, settled, told_of, wait_children,
 };
 
+mod deaths;
+mod generations;
+
 const KILLS: usize = 20;
 
 /// A parent with a child that is held at the gate `held`; the parent's own answer waits for `gate`.
@@ -217,77 +220,6 @@ fn a_child_that_somebody_else_cancels_or_deletes_is_heard_of() {
     }
 }
 
-/// A parent, its child and that one's child, which is held.
-fn three_generations() -> (ModelServer, Daemon, [String; 3]) {
-    let server = obedient();
-    let daemon = daemon(&server);
-    let mut client = daemon.client();
-    let session = daemon.session(&mut client);
-    let inner = order("-", &[json!({"content": "work held"})]);
-    client.submit(&session, &order("-", &[json!({ "content": inner })]));
-    let child = wait_children(&mut client, &session, 1).remove(0).id.0;
-    let grandchild = wait_children(&mut client, &child, 1).remove(0).id.0;
-    server.wait_requests(3);
-    (server, daemon, [session, child, grandchild])
-}
-
-#[test]
-fn closing_reaches_all_below() {
-    let (_server, mut daemon, all) = three_generations();
-    let mut client = daemon.client();
-    client.get::<Value>("session.close", &json!({"session": all[0]}));
-    for _ in 0..2 {
-        for session in &all {
-            let now: Session = client.get("session.get", &json!({ "session": session }));
-            assert_eq!(now.state, SessionState::Closed);
-            let tasks = client.tasks(session);
-            assert!(tasks.len() == 1 && tasks[0].state == TaskState::Cancelled, "{tasks:?}");
-        }
-        client = restart(&mut daemon);
-    }
-    let closed = daemon.history().into_iter().filter(|event| event.kind == EventType::SessionClosed);
-    let order: Vec<String> = closed.filter_map(|event| event.session).map(|session| session.0).collect();
-    assert_eq!(order.iter().rev().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>(), "from below");
-}
-
-#[test]
-fn a_kill_in_the_midst_of_closing_leaves_nothing_open_below() {
-    let mut random = Random::new(7);
-    for _ in 0..8 {
-        let (_server, mut daemon, all) = three_generations();
-        let mut client = daemon.client();
-        let pid = i32::try_from(daemon.pid()).expect("a process id");
-        let delay = random.span(20);
-        let killer = std::thread::spawn(move || {
-            std::thread::park_timeout(delay);
-            nano_tests::processes::signal(pid, Signal::KILL);
-        });
-        drop(client.try_call("session.close", &json!({"session": all[0]})));
-        killer.join().expect("the killing thread");
-        let mut client = restart(&mut daemon);
-        let is_closed = |client: &mut Client, session: &String| {
-            client.get::<Session>("session.get", &json!({ "session": session })).state == SessionState::Closed
-        };
-        if !is_closed(&mut client, &all[0]) {
-            client.get::<Value>("session.close", &json!({"session": all[0]}));
-        }
-        wait::until("all to be closed", || all.iter().all(|session| is_closed(&mut client, session)).then_some(()));
-    }
-}
-
-#[test]
-fn deleting_reaches_all_below() {
-    let (_server, mut daemon, all) = three_generations();
-    let mut client = daemon.client();
-    client.get::<Value>("session.delete", &json!({"session": all[0]}));
-    for _ in 0..2 {
-        for session in &all {
-            assert_eq!(client.refused("session.get", &json!({ "session": session })), -32001);
-        }
-        client = restart(&mut daemon);
-    }
-}
-
 #[test]
 fn a_long_answer_is_cut_and_kept() {
     let long = format!("{}{}", "first words\n".repeat(5000), "last words");
@@ -317,61 +249,4 @@ fn a_long_answer_is_cut_and_kept() {
     let mut files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path());
     let file = files.find(|file| text.contains(file.to_str().expect("a path"))).expect("a file that is named");
     assert_eq!(std::fs::read_to_string(file).expect("a text"), long);
-}
-
-/// Kills the daemon at random moments while children begin and end, and counts what their parents were told.
-#[test]
-fn whatever_dies_each_end_is_told_once() {
-    let seed = std::env::var("NANO_KILL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_270_301);
-    eprintln!("repeat with NANO_KILL_SEED={seed}"); // Shown when the test fails.
-    let mut random = Random::new(seed);
-    let server = obedient();
-    let mut daemon = daemon_with(&server, "max_turns = 1000");
-    let mut client = daemon.client();
-    let session = daemon.session(&mut client);
-    let orders = |wait: bool| json!({"content": "work -", "wait": wait});
-    for _ in 0..KILLS {
-        let order = order("-", &[orders(false), orders(true), orders(false)]);
-        client.submit(&session, &order);
-        std::thread::park_timeout(random.span(250));
-        client = restart(&mut daemon);
-    }
-    settle_all(&mut client, &session);
-    check_once(&mut client, &session);
-}
-
-/// Takes up what was interrupted and waits until nothing more happens in a session and below it.
-fn settle_all(client: &mut Client, session: &str) {
-    wait::until("the end of everything", || {
-        let below = children(client, session);
-        let all: Vec<String> = below.into_iter().map(|child| child.id.0).chain([session.to_owned()]).collect();
-        let mut open = waiting(client, session);
-        for task in all.iter().flat_map(|session| client.tasks(session)).collect::<Vec<_>>() {
-            if task.state == TaskState::Interrupted {
-                client.call("task.resume", &json!({"task": task.id})).ok();
-            }
-            open += usize::from(!matches!(task.state, TaskState::Succeeded));
-        }
-        // Each child is told of by a message, or by its call.
-        let silent = children(client, session).iter().filter(|child| told_of(client, session, child) == 0).count();
-        (open == 0 && silent == answered(client, session)).then_some(())
-    });
-}
-
-/// Returns how many calls have told an answer.
-fn answered(client: &mut Client, session: &str) -> usize {
-    results(client, session).into_iter().filter(|result| result.content == "42").count()
-}
-
-fn check_once(client: &mut Client, session: &str) {
-    let below = children(client, session);
-    assert!(below.len() > 10, "{} children", below.len());
-    let counts: Vec<usize> = below.iter().map(|child| told_of(client, session, child)).collect();
-    assert!(counts.iter().all(|count| *count <= 1), "{counts:?}");
-    let silent = counts.iter().filter(|count| **count == 0).count();
-    assert_eq!(silent, answered(client, session), "each child without a message was answered by its call");
-    for child in &below {
-        assert_eq!(client.tasks(child.id.as_str()).len(), 1, "one task for {}", child.id);
-    }
-    rendered(client, session);
 }
