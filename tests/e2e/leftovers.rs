@@ -54,19 +54,9 @@ fn kill_all_at_once(daemon: &mut Daemon) -> Vec<i32> {
 
 /// Returns the helpers below a daemon, and no other daemon's.
 fn helpers_of(daemon: i32) -> Vec<i32> {
-    let children = |pid: i32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
-    };
-    let all_of = |pid: i32| {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let files = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-        files
-            .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
-            .collect::<Vec<i32>>()
-    };
-    let keepers: Vec<i32> = all_of(daemon).into_iter().filter(|pid| is_helper(*pid)).collect();
-    let inner = keepers.iter().flat_map(|pid| children(*pid)).filter(|pid| is_helper(*pid)).collect::<Vec<_>>();
+    let of = |pid: i32| processes::children(pid).into_iter().filter(|pid| is_helper(*pid));
+    let keepers: Vec<i32> = of(daemon).collect();
+    let inner = keepers.iter().flat_map(|pid| of(*pid)).collect::<Vec<_>>();
     [keepers, inner].concat()
 }
 

@@ -40,17 +40,20 @@ fn belongs(pid: i32, root: &Path) -> Option<Process> {
     (stands || command.contains(root) || carries()).then_some(Process { pid, command })
 }
 
-/// Returns the id and the start of every process below this one: also those that nothing else tells whose they are.
-pub fn below(pid: u32) -> Vec<(i32, u64)> {
+/// Returns the children of a process; the kernel's own list of them may miss some while others end.
+pub fn children(pid: i32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let all: Vec<(i32, i32, u64)> =
-        pids.filter_map(|pid| stat(pid).map(|(parent, start)| (pid, parent, start))).collect();
+    pids.filter(|child| stat(*child).is_some_and(|(parent, _)| parent == pid)).collect()
+}
+
+/// Returns the id and the start of every process below this one: also those that nothing else tells whose they are.
+pub fn below(pid: u32) -> Vec<(i32, u64)> {
     let (mut parents, mut found) = (vec![i32::try_from(pid).unwrap_or_default()], Vec::new());
     while let Some(parent) = parents.pop() {
-        for (pid, _, start) in all.iter().filter(|(_, of, _)| *of == parent) {
-            parents.push(*pid);
-            found.push((*pid, *start));
+        for child in children(parent) {
+            parents.push(child);
+            found.extend(stat(child).map(|(_, start)| (child, start)));
         }
     }
     found
