@@ -1,6 +1,10 @@
 //! Durations as a person writes them: `250ms`, `90s`, `1h30m`, `2d`; and the time a verb may take.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 
@@ -59,12 +63,24 @@ impl Deadline {
         Ok(Some(patience.map_or(left, |patience| patience.min(left))))
     }
 
+    /// Waits until `file` can be read; a signal does not end that.
+    pub fn until_ready(self, file: &impl AsFd) -> Result<(), Failure> {
+        loop {
+            let limit = self.clip(None)?.and_then(|limit| limit.try_into().ok());
+            match poll(&mut [PollFd::new(file, PollFlags::IN)], limit.as_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(Failure::lost(&error.into())),
+            }
+        }
+    }
+
     /// Rests for `time`, less where the deadline or a signal comes first.
     pub fn pause(self, time: Duration) -> Result<(), Failure> {
         let rest = self.clip(Some(time))?.and_then(|rest| rest.try_into().ok());
         // A poll of nothing ends early at a signal, which is what a person who presses Ctrl-C wants.
-        match rustix::event::poll(&mut [], rest.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        match poll(&mut [], rest.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(Failure::lost(&error.into())),
         }
     }

@@ -16,7 +16,7 @@ pub enum StoreCommand {
     Check,
     /// Write all that the store holds as JSON Lines.
     Export {
-        /// Where to; standard output without it.
+        /// Where to; standard output without it, or with -.
         file: Option<PathBuf>,
     },
     /// Take an export into a state directory that has no store.
@@ -32,12 +32,12 @@ pub enum StoreCommand {
 pub async fn run(command: &StoreCommand, state: &Path) -> Result<String, OfflineError> {
     match command {
         StoreCommand::Check => offline::check(state, &std::env::temp_dir()).await,
-        StoreCommand::Export { file: None } => {
-            offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
-        }
-        StoreCommand::Export { file: Some(file) } => {
+        StoreCommand::Export { file: Some(file) } if file.as_os_str() != "-" => {
             let count = export(state, file).await?;
             Ok(format!("{count} records written to {}", file.display()))
+        }
+        StoreCommand::Export { .. } => {
+            offline::export(state, BufWriter::new(io::stdout().lock())).await.map(|_| String::new())
         }
         StoreCommand::Import { file } => {
             let input: Box<dyn Read> = if file.as_os_str() == "-" {

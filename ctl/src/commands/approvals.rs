@@ -77,6 +77,11 @@ pub fn list(context: &Context, args: List) -> Result<(), Failure> {
     })
 }
 
+/// Asks for all that wait.
+pub fn pending() -> ApprovalListParams {
+    ApprovalListParams { state: Some(ApprovalState::Pending), ..ApprovalListParams::default() }
+}
+
 fn row(it: &Approval) -> Vec<String> {
     let (id, state) = (it.id.to_string(), it.state.to_string());
     vec![id, state, it.what.clone(), it.why.clone(), it.expires_at.to_string(), it.session.to_string()]

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use nano_protocol::approval::ApprovalListParams;
 use nano_protocol::event::{Event, EventType, SubscribeParams};
 use nano_protocol::id::{SessionId, SessionRef, TaskId};
-use nano_protocol::method::{EventsSubscribe, SessionList};
+use nano_protocol::method::{ApprovalList, EventsSubscribe, SessionList};
 use nano_protocol::session::{ListParams, Session, SessionState};
 
 use crate::client::{self, Client, Raw};
+use crate::commands::approvals::{pending, question};
 use crate::context::{Context, Start};
 use crate::failure::{Failure, Kind};
 use crate::link::Link;
@@ -62,6 +64,12 @@ pub fn attach(context: &Context, args: Attach) -> Result<(), Failure> {
         ..SubscribeParams::default()
     };
     let mut live = Live::new(&context.output, View::Attach);
+    if args.since.is_none() && !context.output.json {
+        let waiting = ApprovalListParams { session: params.session.clone(), ..pending() };
+        for approval in link.persist(|client| client.call::<ApprovalList>(&waiting))?.approvals.iter().rev() {
+            live.note(&question(approval))?;
+        }
+    }
     follow(&mut link, params, |raw| {
         let Some(raw) = raw else {
             live.tick();

@@ -198,7 +198,7 @@ fn a_transcript_is_read_to_its_end() {
 
 #[test]
 fn particulars() {
-    let status = json!({"version": "0.1.0", "pid": 7, "started_at": "2027-01-31T08:00:00.000Z", "uptime_ms": 61000, "sessions": {"idle": 2}, "tasks": {}, "followups": {"active": 0}, "store": {"path": "/s", "bytes": 2048}, "rss_bytes": 4096});
+    let status = json!({"version": "0.1.0", "pid": 7, "started_at": "2027-01-31T08:00:00.000Z", "uptime_ms": 61000, "sessions": {"idle": 2}, "tasks": {}, "followups": {"active": 0}, "store": {"path": "/s", "bytes": 2048}, "rss_bytes": 4096, "approvals": []});
     insta::assert_snapshot!(check("status", "daemon.status", &json!({}), &status).0, @r"
     nanod      0.1.0 (pid 7)
     started    2027-01-31T08:00:00.000Z, 61 s ago
@@ -228,9 +228,15 @@ fn particulars() {
 
 #[test]
 fn shutdown_waits_until_the_daemon_is_gone() {
-    let fake = Fake::start(|_, _| vec![Say::Result(json!({})), Say::Close]);
+    let mut daemon = std::process::Command::new("sleep").arg("0.3").spawn().unwrap();
+    let status = json!({"version": "0.1.0", "pid": daemon.id(), "started_at": "2027-01-31T08:00:00.000Z", "uptime_ms": 1, "sessions": {}, "tasks": {}, "followups": {"active": 0}, "store": {"path": "/s", "bytes": 1}, "rss_bytes": 1});
+    let fake = Fake::start(move |method, _| match method {
+        "daemon.status" => vec![Say::Result(status.clone())],
+        _ => vec![Say::Result(json!({})), Say::Close],
+    });
     let ran = nanoctl(&fake, &["shutdown", "--grace", "2s"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
+    assert!(daemon.try_wait().unwrap().is_some(), "its connections end before it");
     assert_eq!(fake.asked("daemon.shutdown")[0]["grace_ms"], 2000);
     let fake = Fake::start(|_, _| vec![Say::Result(json!({}))]);
     assert_eq!(nanoctl(&fake, &["shutdown", "--timeout", "200ms"]).code, 7);

@@ -6,6 +6,7 @@ use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::id::{SessionId, is_session_name};
 use nano_protocol::session::{CreateParams, Level, Session, SessionState};
 use nano_protocol::task::{Task, Usage};
+use rustix::fs::Access;
 use serde_json::json;
 
 use super::actor::Command;
@@ -184,6 +185,10 @@ fn given_workspace(workspace: &str, configured: &Configured) -> Result<String, R
     if !real.is_dir() {
         return Err(invalid(format!("the workspace {workspace} is not a folder")));
     }
+    rustix::fs::access(&real, Access::READ_OK | Access::EXEC_OK).map_err(|why| {
+        let hint = "let the daemon's user read it, or choose another folder";
+        invalid(format!("the workspace {workspace} cannot be used: {why}")).hint(hint)
+    })?;
     if let Some(why) = bars_workspace(&real, &configured.private.hidden()) {
         return Err(invalid(format!("the workspace {workspace} cannot be used: {why}")).hint("choose another folder"));
     }

@@ -103,7 +103,7 @@ impl Registry {
         match known.as_slice() {
             [one] => Ok((*one).clone()),
             [] => Err(RpcError::new(ErrorKind::NotFound, format!("there is no session {}", session.0))
-                .hint("nanoctl sessions lists what there is")),
+                .hint("nanoctl sessions lists what there is; a closed one goes by its id alone")),
             [exact, ..] if **exact == from => Ok((*exact).clone()),
             many => {
                 let names: Vec<&str> = many.iter().map(|id| id.as_str()).collect();

@@ -12,7 +12,7 @@ use super::disk::{Folder, RealFolder};
 use super::looked::Looked;
 use super::open;
 use super::recall::{failed, lines};
-use super::report::bounded;
+use super::report::{Short, bounded};
 use super::start::{Mode, Up, part};
 use super::tail::Span;
 use super::truth::Truth;
@@ -61,6 +61,8 @@ fn wrong(looked: &Looked) -> Vec<String> {
     let Looked { checkpoints, journal, lost, .. } = looked;
     let found = &journal.found;
     let mut wrong = bounded(lost.iter().map(|lost| format!("lost: {lost}")).collect());
+    let (last, through) = (found.last, checkpoints.newest().through);
+    wrong.extend((last < through && through > upgrade::LINE).then(|| Short { last, through }.to_string()));
     wrong.extend(checkpoints.unreadable().iter().map(|name| format!("checkpoint/{name} cannot be read")));
     let rotten = checkpoints.rotten().into_iter().map(|name| format!("checkpoint/{name} is not as it was written"));
     wrong.extend(bounded(rotten.collect()));

@@ -20,6 +20,13 @@ pub struct Short {
     pub through: u64,
 }
 
+impl fmt::Display for Short {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { last, through } = self;
+        write!(to, "the journal ends at line {last}, before the checkpoint, which has line {through}: its end is lost")
+    }
+}
+
 /// What was wrong with a store.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -95,9 +102,7 @@ impl Report {
             )
         };
         told.extend((self.removed > 0).then(removed));
-        told.extend(self.short.map(|Short { last, through }| {
-            format!("the journal ends at line {last}, before the checkpoint, which has line {through}: its end is lost")
-        }));
+        told.extend(self.short.map(|short| short.to_string()));
         told.extend(bounded(self.lost.iter().map(|lost| format!("lost: {lost}")).collect()));
         let missing = self.missing.iter().map(|missing| format!("lost from the checkpoint: {missing}"));
         told.extend(bounded(missing.collect()));

@@ -64,7 +64,7 @@ impl Room {
 
     /// Says of the disk what is wrong with it.
     pub fn told(&self, what: &str) -> String {
-        format!("the disk of {} {what}; make room there and ask again", self.folder.display())
+        format!("the disk of {} {what}", self.folder.display())
     }
 
     /// Lets the ballast go; returns whether that made room.

@@ -12,6 +12,11 @@ pub struct Cron {
     every_hour: bool,
 }
 
+/// Returns what croner says in the form of our own words: a part of a sentence.
+fn said(why: &str) -> String {
+    why.trim_start_matches("Component error: ").trim_end_matches('.').to_lowercase()
+}
+
 impl Cron {
     /// Parses 5 or 6 fields, or one of croner's names such as `@daily`, in the zone of this IANA name.
     pub fn new(expr: &str, zone: &str) -> Result<Self, String> {
@@ -20,7 +25,7 @@ impl Cron {
         let zone = TimeZone::get(zone).ok().filter(|zone| !zone.is_unknown()).ok_or_else(unknown)?;
         super::fields::check(expr)?;
         let pattern =
-            CronParser::builder().year(Year::Disallowed).build().parse(expr).map_err(|why| why.to_string())?;
+            CronParser::builder().year(Year::Disallowed).build().parse(expr).map_err(|why| said(&why.to_string()))?;
         let fields: Vec<&str> = pattern.as_str().split_whitespace().collect();
         let hour = fields.get(fields.len().saturating_sub(4)).copied().unwrap_or_default();
         Ok(Self { every_hour: hour.contains('*'), pattern, zone })
