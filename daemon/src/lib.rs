@@ -157,6 +157,7 @@ pub async fn run(start: Start, shutdown: Shutdown) -> Result<(), RunError> {
     let Start { config, places, env, helper, reload: (ask, asked), tell } = start;
     adopted::watch();
     let lock = store::lock(&places.state_dir).await?;
+    config::places::make_own(&places.config, &env);
     let mark = leftovers::end_all(&places.state_dir).await;
     let opened = open_store(&places.state_dir, &lock).await?;
     let group = socket_group(&config, &places);

@@ -1,7 +1,8 @@
 //! Where the socket, the state and the config file are: the system's places for root, a person's own otherwise.
 
+use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
@@ -61,6 +62,16 @@ pub fn skills(env: &Env) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let config = env.folder("XDG_CONFIG_HOME").or_else(|| env.folder("HOME").map(|home| home.join(".config")));
     let agents = env.folder("HOME").map(|home| home.join(".agents/skills"));
     (config.map(|config| config.join("nanod/skills")).into_iter().chain(agents).collect(), system)
+}
+
+/// Makes the user's own folders that the daemon acts on, the config's and that of skills, where they are missing: only what
+/// is there can be kept from commands. One that cannot be made cannot be made by a command either.
+pub fn make_own(config: &Path, env: &Env) {
+    let Some(home) = env.folder("HOME").filter(|home| env.uid != ROOT && home.is_dir()) else { return };
+    let of_config = config.parent().filter(|folder| folder.ends_with("nanod"));
+    for folder in of_config.into_iter().map(Path::to_owned).chain([home.join(".agents/skills")]) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).ok();
+    }
 }
 
 fn usual_socket(env: &Env) -> Result<PathBuf, ConfigError> {
@@ -237,5 +248,25 @@ mod tests {
                 Err(error) => assert!(!word.is_empty() && error.to_string().contains(word), "{path}: {error}"),
             }
         }
+    }
+
+    #[test]
+    fn what_the_daemon_acts_on_is_there_before_a_command_is() {
+        let ground = tempfile::tempdir().unwrap();
+        let home = ground.path().join("home");
+        let made = |uid: u32, home: &Path, config: &Path| {
+            make_own(config, &Env::of(uid, &[("HOME", home.to_str().unwrap())]));
+            [home.join(".config/nanod"), home.join(".agents/skills")].map(|folder| folder.is_dir())
+        };
+        let config = home.join(".config/nanod/nanod.toml");
+        assert_eq!(made(1000, &home, &config), [false; 2], "a home that is not there is nobody's");
+        std::fs::create_dir(&home).unwrap();
+        assert_eq!(made(ROOT, &home, Path::new(SYSTEM_CONFIG)), [false; 2], "root's lie in /etc");
+        assert_eq!(made(1000, &home, &home.join("else/x.toml")), [false, true], "a folder of its own alone");
+        assert!(!home.join("else").exists());
+        assert_eq!(made(1000, &home, &config), [true; 2]);
+        let mode = home.join(".config/nanod").metadata().unwrap().mode();
+        assert_eq!((mode & 0o777, config.exists()), (0o700, false));
+        assert_eq!(made(1000, &home, &config), [true; 2], "again");
     }
 }

@@ -117,7 +117,12 @@ impl Rule {
         let named = [std::slice::from_ref(&bare), rest].concat();
         let forms = [Some(&command.words), Some(&named).filter(|_| !bare.text.is_empty())];
         let is_known = command.words.iter().all(|word| word.known == Known::Plain);
-        if is_known && forms.iter().flatten().any(|words| surely(pattern, words, fits)) {
+        // Behind the words that a last `*` follows may stand what will.
+        let begins = |words: &[Word]| match pattern.split_last() {
+            Some((last, first)) if last == "*" => words.get(..first.len()).is_some_and(|all| surely(first, all, fits)),
+            _ => false,
+        };
+        if forms.iter().flatten().any(|words| begins(words) || is_known && surely(pattern, words, fits)) {
             return Means::Surely;
         }
         if forms.iter().flatten().any(|words| perhaps(pattern, words)) { Means::Perhaps } else { Means::No }
@@ -233,13 +238,13 @@ fn surely(pattern: &[String], words: &[Word], is: fn(&str, &str) -> bool) -> boo
 
 /// Tells whether words may come to be those of the pattern.
 fn perhaps(pattern: &[String], words: &[Word]) -> bool {
-    let Some((one, rest)) = pattern.split_first() else { return words.is_empty() };
+    // What is expanded may come to nothing.
+    let Some((one, rest)) = pattern.split_first() else { return words.iter().all(|word| word.known == Known::Expands) };
     if words.first().is_some_and(|word| word.known != Known::Plain) {
         return true;
     }
     if one == "*" {
-        let known = words.iter().take_while(|word| word.known == Known::Plain).count();
-        return ends(words, known).any(|left| perhaps(rest, left));
+        return ends(words, words.len()).any(|left| perhaps(rest, left));
     }
     words.split_first().is_some_and(|(word, behind)| fits(one, &word.text) && perhaps(rest, behind))
 }

@@ -54,6 +54,12 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("parallel", "-j -n -N -L -I -a -S -P -d -s --jobs --arg-file --sshlogin", 0),
     ("busybox", "", 0),
     ("toybox", "", 0),
+    ("setarch", "", 1),
+    ("linux32", "", 0),
+    ("linux64", "", 0),
+    ("i386", "", 0),
+    ("x86_64", "", 0),
+    ("uname26", "", 0),
 ];
 /// Those in which the command has other folders, and options that have that effect.
 const MOVERS: [&str; 4] = ["chroot", "unshare", "nsenter", "bwrap"];
@@ -116,7 +122,7 @@ fn run_by(name: &str, words: &[Word]) -> Vec<Inner> {
             script_of_text(&if name == "watch" { text } else { format!("{text} \0") })
         }
         "xargs" | "parallel" => {
-            let words = filled(rest, replaced(words)).chain([Word::unknown()]).collect();
+            let words = filled(rest, replaced(words), Known::Expands).chain([Word::unknown()]).collect();
             vec![Inner::Command { words, moves }]
         }
         _ => vec![Inner::Command { words: rest.to_vec(), moves }],
@@ -154,11 +160,12 @@ fn replaced(words: &[Word]) -> &str {
     }
 }
 
-/// Returns words in which names take the place of `hole`.
-fn filled<'a>(words: &'a [Word], hole: &'a str) -> impl Iterator<Item = Word> + 'a {
+/// Returns words in which something takes the place of `hole` of which no more than this is known.
+fn filled<'a>(words: &'a [Word], hole: &'a str, by: Known) -> impl Iterator<Item = Word> + 'a {
     words.iter().map(move |word| {
-        let known = if word.text.contains(hole) { word.known.max(Known::Globs) } else { word.known };
-        Word { known, ..word.clone() }
+        let known = if word.text.contains(hole) { word.known.max(by) } else { word.known };
+        let text = if by == Known::Expands { word.text.replace(hole, "\0") } else { word.text.clone() };
+        Word { text, known }
     })
 }
 
@@ -180,7 +187,7 @@ fn found(words: &[Word], runs: &[&str]) -> Vec<Inner> {
     for (at, _) in words.iter().enumerate().filter(|(_, word)| runs.contains(&word.text.as_str())) {
         let behind = words.get(at + 1..).unwrap_or_default();
         let end = behind.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(behind.len());
-        let words = filled(behind.get(..end).unwrap_or_default(), "{}").collect();
+        let words = filled(behind.get(..end).unwrap_or_default(), "{}", Known::Globs).collect();
         all.push(Inner::Command { words, moves: false });
     }
     if words.iter().any(|word| CHANGES.contains(&word.text.as_str())) {

@@ -20,10 +20,15 @@ impl Reader {
 
     fn expansion(&mut self, in_quotes: bool) {
         match self.peek() {
-            Some('(') if self.eat("((") => self.arithmetic(),
+            Some('(') if self.computes() => {}
             Some('(') => {
                 self.at += 1;
                 self.shell_in_parentheses();
+            }
+            Some('[') if !in_quotes => {
+                // Shells differ in how they read this, too; this is how bash does.
+                self.is_obscure("it computes in brackets");
+                while self.peek().is_some_and(|c| c != ']') && self.piece_of_text(None).is_some() {}
             }
             Some('{') => {
                 self.at += 1;
@@ -47,19 +52,34 @@ impl Reader {
         }
     }
 
-    fn arithmetic(&mut self) {
+    /// Reads a computation in double parentheses; where they do not close as one, nothing: they are two shells then.
+    pub(super) fn computes(&mut self) -> bool {
+        let from = self.at;
+        if !self.eat("((") {
+            return false;
+        }
         let mut open = 2;
         while open > 0 {
             match self.peek() {
                 Some('$') => self.dollar(&mut Word::unknown(), true),
                 Some('`') => self.backticks(&mut Word::unknown()),
-                None => return self.is_obscure("a parenthesis is not closed"),
+                Some(')') if open == 2 => {
+                    if !self.eat("))") {
+                        break;
+                    }
+                    open = 0;
+                }
                 Some(c) => {
                     self.at += 1;
                     open += i32::from(c == '(') - i32::from(c == ')');
                 }
+                None => break,
             }
         }
+        if open > 0 {
+            self.at = from;
+        }
+        open == 0
     }
 
     /// Reads `${…}` to its end.
@@ -81,6 +101,11 @@ impl Reader {
             '"' if end.is_some() => {
                 self.at += 1;
                 self.double(&mut Word::unknown());
+            }
+            '\'' if end.is_some() => {
+                // Whether it quotes depends on what stands around the braces and in them.
+                self.is_obscure("it has a quote in braces");
+                self.at += 1;
             }
             '\\' => self.at += 2,
             _ => self.at += 1,

@@ -122,7 +122,7 @@ impl Reader {
     }
 
     fn parenthesis(&mut self, command: &mut Simple) {
-        if self.eat("((") {
+        if *command == Simple::default() && self.computes() {
             self.is_obscure("it computes");
         } else if *command == Simple::default() {
             self.at += 1;

@@ -103,6 +103,13 @@ fn a_rule_that_asks_or_denies_looks_deeper() {
         "ls | xargs git push",
         "find . -exec git push \\;",
         "git push $X > log",
+        "git push origin $X",
+        "git push origin \"$(git branch --show-current)\"",
+        "git push origin \"$X\" main $Y",
+        "git push -- *.txt ~",
+        "env git push origin $X",
+        "linux64 git push",
+        "setarch x86_64 git push",
         "X=1 git push",
         "if true; then git push; fi",
         "time git push",
@@ -197,4 +204,37 @@ fn a_star_that_allows_stays_where_it_is() {
     for line in ["./scripts/../x.sh", "./scripts/a/b.sh"] {
         all(&["exec ./scripts/*.sh: deny"], Level::Deny, &[line]);
     }
+}
+
+#[test]
+fn no_command_is_swallowed() {
+    let lines = [
+        "echo $((true); touch p)",
+        "echo $((x + $(touch p)))",
+        "((true); touch p)",
+        "((x<<2))\ntouch p\n2",
+        "echo $[1<<2]\ntouch p\n2]",
+        "ls | xargs touch",
+        "env touch a $x",
+        "touch a $x",
+        "touch a *.o ~/x",
+        "echo $(touch p)",
+    ];
+    all(&["exec touch *: deny"], Level::Deny, &lines);
+    all(&["exec: allow", "exec touch *: ask"], Level::Ask, &lines);
+    // What shells read in several ways, or nobody can read here, is asked about at least.
+    let unsure = [
+        "echo ${x:-'}'}; touch p # '",
+        "echo ${x:-'\"'}; touch p # \"}",
+        "echo \"${x:-'}\"'}\"; touch p # '",
+        "ls | xargs -I{} sh -c {}",
+        "ls | xargs -I % %",
+    ];
+    all(&["exec touch *: deny"], Level::Ask, &unsure);
+    all(&["exec: allow", "exec touch *: ask"], Level::Ask, &unsure);
+    all(&["exec touch: deny"], Level::Ask, &["$x", "touch $x", "touch $(x) $y"]);
+    all(&["exec touch: deny"], Level::Deny, &["touch"]);
+    all(&["exec touch: deny"], Level::Allow, &["touch a", "touch a $x", "echo touch"]);
+    let others = ["echo $((1 + (2))) touch", "x=$((1)); echo ${x%.*} ${x:-a}", "touchy a $x"];
+    all(&["exec touch *: deny"], Level::Allow, &others);
 }

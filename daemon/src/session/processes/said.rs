@@ -26,7 +26,8 @@ pub(super) fn state(process: &Process, now: Timestamp) -> String {
     let how = std::iter::once(how).chain(process.limits.iter().cloned()).collect::<Vec<_>>().join("; ");
     let seconds = |until: Timestamp| {
         let millis = u64::try_from(until.0.saturating_sub(process.started_at.0)).unwrap_or_default();
-        Duration::from_millis(millis).as_secs_f64()
+        // To the millisecond, as it was measured.
+        format!("{}.{:03}", millis / 1000, millis % 1000).trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     match process.state {
         ProcessState::Running => format!("running for {} s", seconds(now)),
