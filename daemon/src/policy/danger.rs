@@ -1,6 +1,7 @@
 //! What no command line should do unasked: a hint for people, not a fence. It reads commands, never texts.
 
 use super::commands::{Command, Reading, joined};
+use super::runners::roots;
 use super::shell::{Known, Word};
 
 /// Tells whether a path, relative to the folder of the command line or absolute, lies in the workspace.
@@ -18,14 +19,18 @@ fn of_command(command: &Command, inside: Inside<'_>) -> Option<String> {
             outside(command, operands(arguments), inside).map(|path| removes(&path))
         }
         "chmod" | "chown" | "chgrp" if is_recursive(arguments, &['R']) => {
-            let changed = operands(arguments).skip(1);
+            let changed = operands(arguments).skip(usize::from(!names_its_mode(arguments)));
             outside(command, changed, inside).map(|path| format!("changes all below {path}, outside the workspace"))
         }
         "find" if deletes(arguments) => outside(command, roots(arguments).iter(), inside).map(|path| removes(&path)),
         "dd" => arguments.iter().find_map(|word| written(command, word)),
         "tee" | "shred" | "truncate" => operands(arguments).find_map(|word| device(command, &word.text)),
-        "cp" | "mv" | "install" => operands(arguments).last().and_then(|word| device(command, &word.text)),
+        "cp" | "mv" | "install" => {
+            operands(arguments).last().and_then(|word| device(command, &word.text)).or_else(|| into(command, arguments))
+        }
         "format" => is_drive(command).then(|| "format wipes what it is given".into()),
+        // One of a project is not the machine's.
+        _ if command.words.first().is_some_and(|word| !word.text.starts_with('/') && word.text.contains('/')) => None,
         name => halts(name, arguments).or_else(|| formats(name, arguments)),
     };
     found.or_else(|| command.targets.iter().find_map(|word| device(command, &word.text)))
@@ -64,6 +69,21 @@ fn outside<'a>(command: &Command, paths: impl Iterator<Item = &'a Word>, inside:
     paths.find(leaves).map(|word| word.text.replace('\0', "$…"))
 }
 
+/// Tells whether the mode or owner stands in an option, not in the first operand.
+fn names_its_mode(arguments: &[Word]) -> bool {
+    let is_mode = |text: &str| !text.is_empty() && text.chars().all(|c| "rwxXst".contains(c));
+    let options = arguments.iter().map(|word| word.text.as_str());
+    { options }.any(|text| text.starts_with("--reference") || text.strip_prefix('-').is_some_and(is_mode))
+}
+
+/// Says that a device is written to by the name of its folder.
+fn into(command: &Command, arguments: &[Word]) -> Option<String> {
+    let texts = || arguments.iter().map(|word| word.text.as_str());
+    let next = texts().zip(texts().skip(1)).find_map(|(option, next)| (option == "-t").then_some(next));
+    let folder = texts().find_map(|text| text.strip_prefix("--target-directory=")).or(next)?;
+    device(command, &format!("{folder}/*"))
+}
+
 fn deletes(arguments: &[Word]) -> bool {
     let runs = |pair: &[Word]| {
         let name = pair.last().map_or("", |word| word.text.as_str()).rsplit('/').next().unwrap_or_default();
@@ -71,14 +91,6 @@ fn deletes(arguments: &[Word]) -> bool {
         exec && matches!(name, "rm" | "unlink" | "shred")
     };
     arguments.iter().any(|word| word.text == "-delete") || arguments.windows(2).any(runs)
-}
-
-/// Returns where `find` begins.
-fn roots(arguments: &[Word]) -> Vec<Word> {
-    let options = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
-    let behind = arguments.iter().skip_while(options);
-    let roots: Vec<Word> = behind.take_while(|word| !word.text.starts_with(['-', '(', '!'])).cloned().collect();
-    if roots.is_empty() { vec![Word { text: ".".into(), known: Known::Plain }] } else { roots }
 }
 
 /// Says what `dd` writes over with this argument, also where it may be anything.
@@ -96,8 +108,8 @@ fn device(command: &Command, path: &str) -> Option<String> {
     let path = place(&joined(command.folder.as_deref().unwrap_or_default(), path));
     let name = path.strip_prefix("/dev/")?;
     let harmless = ["null", "zero", "full", "tty", "stdin", "stdout", "stderr", "random", "urandom", "ptmx"];
-    let is_harmless =
-        harmless.contains(&name) || ["fd/", "shm/", "pts/", "tcp/", "udp/"].iter().any(|below| name.starts_with(below));
+    let is_harmless = harmless.contains(&name)
+        || ["fd", "shm", "pts", "tcp", "udp"].contains(&name.split('/').next().unwrap_or_default());
     (!is_harmless && !name.is_empty()).then(|| format!("writes over the device {}", path.replace('\0', "$…")))
 }
 
@@ -132,12 +144,15 @@ fn formats(name: &str, arguments: &[Word]) -> Option<String> {
 }
 
 fn halts(name: &str, arguments: &[Word]) -> Option<String> {
-    let first = operands(arguments).next().map_or("", |word| word.text.as_str());
-    let asks = arguments.iter().any(|word| matches!(word.text.as_str(), "--help" | "--version"));
+    let mut words = operands(arguments).map(|word| word.text.as_str());
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    // With -c a shutdown is called off.
+    let asks = arguments.iter().any(|word| matches!(word.text.as_str(), "--help" | "--version" | "-c"));
+    let unit = if matches!(first, "isolate" | "start") { second.trim_end_matches(".target") } else { first };
     let halts = match name {
         "shutdown" | "reboot" | "poweroff" | "halt" => !asks,
         "systemctl" | "loginctl" => {
-            matches!(first, "poweroff" | "reboot" | "halt" | "kexec" | "suspend" | "hibernate" | "emergency" | "rescue")
+            matches!(unit, "poweroff" | "reboot" | "halt" | "kexec" | "suspend" | "hibernate" | "emergency" | "rescue")
         }
         "init" | "telinit" => matches!(first, "0" | "1" | "6"),
         _ => false,

@@ -67,6 +67,8 @@ const MOVES: [&str; 4] = ["-C", "-D", "--chdir", "--wd"];
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"];
 /// What makes `find` run something or change files.
 const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+/// The same for `fd`.
+const SEARCHES: [&str; 4] = ["-x", "-X", "--exec", "--exec-batch"];
 const CHANGES: [&str; 5] = ["-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
 const HIDDEN: Inner = Inner::Unseen("a shell reads what is not seen here");
 
@@ -80,8 +82,10 @@ pub(super) fn inner(words: &[Word]) -> Vec<Inner> {
             None if name == "runuser" => run_by(name, behind),
             None => vec![HIDDEN],
         },
-        "find" => found(behind, &RUNS),
-        "fd" | "fdfind" => found(behind, &["-x", "-X", "--exec", "--exec-batch"]),
+        "find" => found(behind, &RUNS, &roots(behind)),
+        "fd" | "fdfind" => found(&with_names(behind), &SEARCHES, &searched(behind)),
+        // It only says what that is.
+        "command" if behind.first().is_some_and(|word| is_question(&word.text)) => Vec::new(),
         "eval" => script_of(behind),
         "trap" => script_of(behind.get(..1).unwrap_or_default()).into_iter().chain([HIDDEN]).collect(),
         "source" | "." => vec![Inner::Unseen("it reads a script")],
@@ -122,7 +126,7 @@ fn run_by(name: &str, words: &[Word]) -> Vec<Inner> {
             script_of_text(&if name == "watch" { text } else { format!("{text} \0") })
         }
         "xargs" | "parallel" => {
-            let words = filled(rest, replaced(words), Known::Expands).chain([Word::unknown()]).collect();
+            let words = filled(rest, replaced(words)).chain([Word::unknown()]).collect();
             vec![Inner::Command { words, moves }]
         }
         _ => vec![Inner::Command { words: rest.to_vec(), moves }],
@@ -160,12 +164,11 @@ fn replaced(words: &[Word]) -> &str {
     }
 }
 
-/// Returns words in which something takes the place of `hole` of which no more than this is known.
-fn filled<'a>(words: &'a [Word], hole: &'a str, by: Known) -> impl Iterator<Item = Word> + 'a {
+/// Returns words in which anything takes the place of `hole`.
+fn filled<'a>(words: &'a [Word], hole: &'a str) -> impl Iterator<Item = Word> + 'a {
     words.iter().map(move |word| {
-        let known = if word.text.contains(hole) { word.known.max(by) } else { word.known };
-        let text = if by == Known::Expands { word.text.replace(hole, "\0") } else { word.text.clone() };
-        Word { text, known }
+        let known = if word.text.contains(hole) { Known::Expands } else { word.known };
+        Word { text: word.text.replace(hole, "\0"), known }
     })
 }
 
@@ -182,13 +185,42 @@ fn command_option(words: &[Word]) -> Option<Word> {
     })
 }
 
-fn found(words: &[Word], runs: &[&str]) -> Vec<Inner> {
+fn is_question(option: &str) -> bool {
+    option.strip_prefix('-').is_some_and(|letters| letters.contains(['v', 'V']))
+}
+
+/// Returns where `find` begins.
+pub(super) fn roots(arguments: &[Word]) -> Vec<Word> {
+    let options = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
+    let behind = arguments.iter().skip_while(options);
+    or_here(behind.take_while(|word| !word.text.starts_with(['-', '(', '!'])).cloned().collect())
+}
+
+/// Returns where `fd` begins: its first operand is what it looks for.
+fn searched(arguments: &[Word]) -> Vec<Word> {
+    let before = arguments.iter().take_while(|word| !SEARCHES.contains(&word.text.as_str()));
+    or_here(before.filter(|word| !word.text.starts_with('-')).skip(1).cloned().collect())
+}
+
+fn or_here(roots: Vec<Word>) -> Vec<Word> {
+    if roots.is_empty() { vec![Word { text: ".".into(), known: Known::Plain }] } else { roots }
+}
+
+/// Returns the arguments of `fd`, which names what it has found at the end where nothing says where.
+fn with_names(arguments: &[Word]) -> Vec<Word> {
+    let behind = arguments.iter().skip_while(|word| !SEARCHES.contains(&word.text.as_str()));
+    let names = behind.clone().count() > 0 && behind.clone().all(|word| !word.text.contains('{'));
+    let name = Word { text: "{}".into(), known: Known::Plain };
+    arguments.iter().cloned().chain(Some(name).filter(|_| names)).collect()
+}
+
+fn found(words: &[Word], runs: &[&str], roots: &[Word]) -> Vec<Inner> {
     let mut all = Vec::new();
     for (at, _) in words.iter().enumerate().filter(|(_, word)| runs.contains(&word.text.as_str())) {
         let behind = words.get(at + 1..).unwrap_or_default();
         let end = behind.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(behind.len());
-        let words = filled(behind.get(..end).unwrap_or_default(), "{}", Known::Globs).collect();
-        all.push(Inner::Command { words, moves: false });
+        let command = behind.get(..end).unwrap_or_default();
+        all.extend(roots.iter().map(|root| Inner::Command { words: below(command, root), moves: false }));
     }
     if words.iter().any(|word| CHANGES.contains(&word.text.as_str())) {
         all.push(Inner::Unseen("it changes files"));
@@ -197,6 +229,16 @@ fn found(words: &[Word], runs: &[&str]) -> Vec<Inner> {
         all.push(Inner::Unseen("it may run another program"));
     }
     all
+}
+
+/// Returns the words of a command with a name below `root` in the place of `{}`.
+fn below(command: &[Word], root: &Word) -> Vec<Word> {
+    let name = format!("{}/{{}}", root.text);
+    let fill = |word: &Word| match word.text.contains("{}") {
+        true => Word { text: word.text.replace("{}", &name), known: word.known.max(root.known).max(Known::Globs) },
+        false => word.clone(),
+    };
+    command.iter().map(fill).collect()
 }
 
 /// Tells whether something else that a word is expanded to may be this option.

@@ -19,13 +19,15 @@ pub(super) struct Reader {
     pub(super) script: Script,
     /// Whether what is read now stands behind `time`.
     pub(super) timed: bool,
+    /// In how many `case` commands it stands.
+    pub(super) cases: usize,
     pending: Vec<Pending>,
 }
 
 impl Reader {
     pub(super) fn new(text: &str, depth: usize) -> Self {
         let script = Script::default();
-        Self { chars: text.chars().collect(), at: 0, depth, script, timed: false, pending: Vec::new() }
+        Self { chars: text.chars().collect(), at: 0, depth, script, timed: false, cases: 0, pending: Vec::new() }
     }
 
     pub(super) fn read(mut self) -> Script {
@@ -86,6 +88,10 @@ impl Reader {
                 }
                 '#' => while self.peek().is_some_and(|c| c != '\n') && self.next().is_some() {},
                 '&' if self.eat("&>>") || self.eat("&>") => self.redirect(&mut command, true),
+                ';' if self.cases > 0 && [";;&", ";;", ";&"].into_iter().any(|end| self.eat(end)) => {
+                    self.flush(&mut command);
+                    self.patterns();
+                }
                 ';' | '&' | '|' => {
                     self.at += 1;
                     self.flush(&mut command);
@@ -127,10 +133,34 @@ impl Reader {
         } else if *command == Simple::default() {
             self.at += 1;
             self.shell_in_parentheses();
+        } else if self.at.checked_sub(1).and_then(|before| self.chars.get(before)) == Some(&'=') {
+            self.at += 1;
+            self.words_until_closed();
         } else {
             self.at += 1;
             self.is_obscure("it defines a function");
+            while self.eat(" ") || self.eat("\t") {}
+            // What it names is not run here; it is not said where that stands alone.
+            if command.words.len() == 1 && !command.alters && self.peek() == Some(')') {
+                self.at += 1;
+                *command = Simple::default();
+            }
             self.flush(command);
+        }
+    }
+
+    /// Reads words that are no commands, a list's or the patterns of a `case`, to behind the closing parenthesis.
+    pub(super) fn words_until_closed(&mut self) {
+        loop {
+            match self.peek() {
+                Some(')') => {
+                    self.at += 1;
+                    return;
+                }
+                Some(' ' | '\t' | '\n' | '|') => self.at += 1,
+                Some(c) if !";&<>(".contains(c) => drop(self.word()),
+                _ => return self.is_obscure("a list of words is not closed"),
+            }
         }
     }
 

@@ -5,8 +5,8 @@ use super::reader::Reader;
 
 /// Words that begin a compound command: they stand before commands and are none.
 const RESERVED: [&str; 9] = ["if", "then", "elif", "else", "fi", "while", "until", "do", "done"];
-/// Words behind which no plain command follows.
-const STRANGE: [&str; 3] = ["case", "esac", "[["];
+/// The word behind which no plain command follows.
+const STRANGE: &str = "[[";
 /// What may follow a name that `coproc` gives.
 const COMPOUND: [&str; 9] = ["{", "(", "if", "while", "until", "for", "select", "case", "[["];
 
@@ -39,8 +39,16 @@ impl Reader {
             }
             "function" | "for" | "select" => drop(self.next_word()),
             "coproc" => self.coprocess(),
+            "case" => {
+                self.cases += 1;
+                drop(self.next_word());
+                self.skip_lines();
+                drop(self.next_word());
+                self.patterns();
+            }
+            "esac" => self.cases = self.cases.saturating_sub(1),
             _ if RESERVED.contains(&bare) => {}
-            _ if STRANGE.contains(&bare) => {
+            STRANGE => {
                 self.is_obscure("it is a compound command");
                 return false;
             }
@@ -48,6 +56,25 @@ impl Reader {
         }
         self.is_obscure("it is a compound command");
         true
+    }
+
+    /// Skips the patterns of what comes next in a `case`, unless it ends there.
+    pub(super) fn patterns(&mut self) {
+        self.skip_lines();
+        let before = self.at;
+        if self.word().0.plain() == Some("esac") {
+            self.at = before;
+            return;
+        }
+        self.at = before;
+        self.eat("(");
+        self.words_until_closed();
+    }
+
+    fn skip_lines(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
     }
 
     fn next_word(&mut self) -> String {
