@@ -234,9 +234,9 @@ fn found(words: &[Word], runs: &[&str], roots: &[Word]) -> Vec<Inner> {
 /// Returns the words of a command with a name below `root` in the place of `{}`.
 fn below(command: &[Word], root: &Word) -> Vec<Word> {
     let name = format!("{}/{{}}", root.text);
-    let fill = |word: &Word| match word.text.contains("{}") {
-        true => Word { text: word.text.replace("{}", &name), known: word.known.max(root.known).max(Known::Globs) },
-        false => word.clone(),
+    let fill = |word: &Word| {
+        let known = if word.text.contains("{}") { word.known.max(root.known).max(Known::Globs) } else { word.known };
+        Word { text: word.text.replace("{}", &name), known }
     };
     command.iter().map(fill).collect()
 }
