@@ -251,6 +251,28 @@ fn attach_shows_every_message_of_the_newest_open_session() {
 }
 
 #[test]
+fn attach_and_status_tell_what_waits_for_an_answer() {
+    let approval = json!({"id": "apr_1", "session": "ses_1", "task": "tsk_1", "call": "c1", "tool": "exec", "state": "pending", "what": "exec rm -r x", "why": "a rule asks", "arguments": {}, "arguments_sha256": "0", "created_at": "2027-01-31T08:00:00.000Z", "expires_at": "2027-01-31T08:10:00.000Z", "always": false});
+    let status = json!({"version": "0.1.0", "pid": 7, "started_at": "2027-01-31T08:00:00.000Z", "uptime_ms": 61000, "sessions": {"running": 1}, "tasks": {}, "followups": {"active": 0}, "store": {"path": "/s", "bytes": 2048}, "rss_bytes": 4096});
+    let fake = Fake::start(move |method, _| match method {
+        "approval.list" => vec![Say::Result(json!({ "approvals": [approval] }))],
+        "daemon.status" => vec![Say::Result(status.clone())],
+        _ => {
+            let closed = Say::Event(event(17, "session.closed", &json!({})));
+            vec![Say::Result(json!({"subscription": 1, "head_seq": 16})), closed]
+        }
+    });
+    let ran = nanoctl(&fake, &["attach", "ses_1"]);
+    let told = "waits for you until 2027-01-31T08:10:00.000Z: exec rm -r x (a rule asks); nanoctl approve apr_1";
+    assert!(ran.code == 0 && ran.err.contains(told), "{}", ran.err);
+    let asked = json!({"session": "ses_1", "state": "pending", "limit": null, "after": null});
+    assert_eq!(fake.asked("approval.list"), [asked]);
+    // Who replays hears of it as it came.
+    assert!(!nanoctl(&fake, &["attach", "ses_1", "--since", "1"]).err.contains("waits for you"));
+    assert!(nanoctl(&fake, &["status"]).out.ends_with("approvals  1 wait for you: nanoctl approvals\n"));
+}
+
+#[test]
 fn events_end_at_the_head_or_are_filtered() {
     let fake = daemon(end("succeeded", "done", Some("Done.")));
     let ran = nanoctl(&fake, &["events", "--json"]);
