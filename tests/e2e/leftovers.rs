@@ -11,6 +11,7 @@ use nano_protocol::task::TaskState;
 use nano_tests::client::Client;
 use nano_tests::daemon::{Daemon, Setup};
 use nano_tests::model_server::{ModelServer, Turn};
+use nano_tests::processes::is_alive;
 use nano_tests::{processes, programs, skip, transcript, wait};
 use rustix::process::Signal;
 use serde_json::json;
@@ -29,11 +30,6 @@ fn environment(pid: i32) -> Vec<u8> {
 
 fn is_helper(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "nano-exec")
-}
-
-fn is_alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// Kills the daemon with every helper, so that nobody ends what they started; returns what is left.

@@ -59,6 +59,11 @@ pub fn below(pid: u32) -> Vec<(i32, u64)> {
     found
 }
 
+/// Tells whether there is a process of this id that has not ended.
+pub fn is_alive(pid: i32) -> bool {
+    stat(pid).is_some()
+}
+
 /// Tells whether the process of this id that began then has ended.
 pub fn has_ended((pid, start): (i32, u64)) -> bool {
     stat(pid).is_none_or(|(_, of)| of != start)

@@ -72,8 +72,8 @@ fn outside<'a>(command: &Command, paths: impl Iterator<Item = &'a Word>, inside:
 /// Tells whether the mode or owner stands in an option, not in the first operand.
 fn names_its_mode(arguments: &[Word]) -> bool {
     let is_mode = |text: &str| !text.is_empty() && text.chars().all(|c| "rwxXst".contains(c));
-    let options = arguments.iter().map(|word| word.text.as_str());
-    { options }.any(|text| text.starts_with("--reference") || text.strip_prefix('-').is_some_and(is_mode))
+    let names = |text: &str| text.starts_with("--reference") || text.strip_prefix('-').is_some_and(is_mode);
+    arguments.iter().any(|word| names(&word.text))
 }
 
 /// Says that a device is written to by the name of its folder.

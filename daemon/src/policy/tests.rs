@@ -223,6 +223,11 @@ fn deep_nesting_ends() {
         let line = piece.repeat(20_000);
         assert_eq!(exec(&["exec git push *: deny"], &line), Level::Ask, "{piece}");
     }
+    // What looks like a computation within another one, and is none.
+    for depth in [8, 9, 23, 24, 2000] {
+        let line = ["$((a;".repeat(depth), ") )".repeat(depth)].concat();
+        assert_eq!(exec(&["exec git push *: deny"], &line), Level::Ask, "{depth}");
+    }
 }
 
 #[test]

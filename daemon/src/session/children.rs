@@ -40,9 +40,8 @@ const ROUNDS: u32 = 8;
 
 /// Returns what a session has delegated and not heard of, oldest first.
 fn of(deps: &Deps, parent: &SessionId) -> Result<Vec<ChildRecord>, StoreError> {
-    let ids: Result<Vec<String>, _> = deps.store.ids_backwards(&Key::below(b'd', &parent.0), None).collect();
     let mut found = Vec::new();
-    for id in ids?.into_iter().rev() {
+    for id in deps.store.ids(&Key::below(b'd', &parent.0))? {
         match deps.store.get(&Key::child(parent, &SessionId(id))) {
             Ok(record) => found.extend(record),
             Err(error @ StoreError::Damaged(_)) => tracing::error!(%error, "what was delegated is left out"),

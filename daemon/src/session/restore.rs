@@ -142,10 +142,9 @@ impl Actor {
 }
 
 /// Returns the tasks that have not ended, the running one first, then in order of arrival.
-fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, StoreError> {
-    let ids: Result<Vec<String>, _> = deps.store.ids_backwards(&Key::below(b'o', &session.0), None).collect();
+pub(super) fn open_tasks(deps: &Deps, session: &SessionId) -> Result<Vec<TaskRecord>, StoreError> {
     let mut tasks = Vec::new();
-    for id in ids?.into_iter().rev() {
+    for id in deps.store.ids(&Key::below(b'o', &session.0))? {
         tasks.extend(deps.store.get::<TaskRecord>(&Key::task(&TaskId(id)))?);
     }
     tasks.sort_by_key(|record| (record.task.state == TaskState::Queued, record.queued_at, record.task.seq));

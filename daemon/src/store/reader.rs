@@ -115,7 +115,7 @@ impl Store {
         let mut is_over = false;
         std::iter::from_fn(move || {
             if page.len() == 0 && !is_over {
-                let found = self.keys_backwards(prefix.clone(), &end);
+                let found = self.keys_backwards(prefix.clone(), &end, IDS);
                 is_over = found.as_ref().map_or(true, |found| found.len() < IDS);
                 match found {
                     Ok(found) => page = found.into_iter(),
@@ -127,11 +127,24 @@ impl Store {
         })
     }
 
-    fn keys_backwards(&self, prefix: Key, end: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    /// Returns the ids in the keys below `prefix`, oldest first.
+    pub fn ids(&self, prefix: &Key) -> Result<Vec<String>, StoreError> {
+        let mut ids: Vec<String> = self.ids_backwards(prefix, None).collect::<Result<_, _>>()?;
+        ids.reverse();
+        Ok(ids)
+    }
+
+    /// Tells whether there is a key below `prefix`; what cannot be read may be there.
+    pub fn may_hold(&self, prefix: &Key) -> bool {
+        let found = self.keys_backwards(prefix.clone(), &[prefix.0.as_slice(), &[0xff]].concat(), 1);
+        found.map_or(true, |keys| !keys.is_empty())
+    }
+
+    fn keys_backwards(&self, prefix: Key, end: &[u8], most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
         let range = (Bound::Included(prefix.0), Bound::Excluded(end.to_vec()));
         self.look(|memory| {
             let inside = memory.range(range.0.clone(), range.1.clone()).rev();
-            inside.take(IDS).map(|entry| Ok(entry?.key().to_vec())).collect()
+            inside.take(most).map(|entry| Ok(entry?.key().to_vec())).collect()
         })
     }
 

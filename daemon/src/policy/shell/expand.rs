@@ -76,8 +76,13 @@ impl Reader {
                 None => break,
             }
         }
+        if open > 0 && self.again == 0 {
+            self.is_obscure("it is nested too deep");
+            self.at = self.chars.len();
+            return true;
+        }
         if open > 0 {
-            self.at = from;
+            (self.at, self.again) = (from, self.again - 1);
         }
         open == 0
     }

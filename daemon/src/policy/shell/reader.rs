@@ -5,6 +5,9 @@ use super::{Item, Known, Script, Simple, Word};
 /// Deeper nesting is not read.
 pub(super) const DEPTH: usize = 24;
 
+/// So often is read again what began as a computation and was none: within another one that doubles the work.
+const AGAIN: usize = 8;
+
 /// A here-document whose text is still to come.
 struct Pending {
     end: String,
@@ -21,13 +24,16 @@ pub(super) struct Reader {
     pub(super) timed: bool,
     /// In how many `case` commands it stands.
     pub(super) cases: usize,
+    /// How often something may yet be read again.
+    pub(super) again: usize,
     pending: Vec<Pending>,
 }
 
 impl Reader {
     pub(super) fn new(text: &str, depth: usize) -> Self {
         let script = Script::default();
-        Self { chars: text.chars().collect(), at: 0, depth, script, timed: false, cases: 0, pending: Vec::new() }
+        let chars = text.chars().collect();
+        Self { chars, at: 0, depth, script, timed: false, cases: 0, again: AGAIN, pending: Vec::new() }
     }
 
     pub(super) fn read(mut self) -> Script {
@@ -149,21 +155,6 @@ impl Reader {
         }
     }
 
-    /// Reads words that are no commands, a list's or the patterns of a `case`, to behind the closing parenthesis.
-    pub(super) fn words_until_closed(&mut self) {
-        loop {
-            match self.peek() {
-                Some(')') => {
-                    self.at += 1;
-                    return;
-                }
-                Some(' ' | '\t' | '\n' | '|') => self.at += 1,
-                Some(c) if !";&<>(".contains(c) => drop(self.word()),
-                _ => return self.is_obscure("a list of words is not closed"),
-            }
-        }
-    }
-
     fn angle(&mut self, command: &mut Simple) {
         if self.eat("<(") || self.eat(">(") {
             self.shell_in_parentheses();
@@ -225,7 +216,9 @@ impl Reader {
         if inner.depth > DEPTH {
             return self.is_obscure("it is nested too deep");
         }
+        inner.again = self.again;
         read(&mut inner);
+        self.again = inner.again;
         self.script.items.push(Item::Enter);
         self.script.items.append(&mut inner.script.items);
         self.script.items.push(Item::Leave);

@@ -71,6 +71,21 @@ impl Reader {
         self.words_until_closed();
     }
 
+    /// Reads words that are no commands, a list's or the patterns of a `case`, to behind the closing parenthesis.
+    pub(super) fn words_until_closed(&mut self) {
+        loop {
+            match self.peek() {
+                Some(')') => {
+                    self.at += 1;
+                    return;
+                }
+                Some(' ' | '\t' | '\n' | '|') => self.at += 1,
+                Some(c) if !";&<>(".contains(c) => drop(self.word()),
+                _ => return self.is_obscure("a list of words is not closed"),
+            }
+        }
+    }
+
     fn skip_lines(&mut self) {
         while self.peek().is_some_and(char::is_whitespace) {
             self.at += 1;

@@ -80,8 +80,7 @@ fn has_delegated(deps: &Deps, id: &SessionId) -> bool {
 }
 
 fn has(deps: &Deps, kind: u8, id: &SessionId) -> bool {
-    // What cannot be read may be there.
-    deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some()
+    deps.store.may_hold(&Key::below(kind, &id.0))
 }
 
 /// Closes a session; one that cannot be taken up again is written off, so that nobody waits for it for ever.

@@ -16,8 +16,7 @@ use crate::store::{Change, Key, StoreError};
 
 /// Returns the ends that are untold, oldest first.
 pub(in crate::session) fn untold(deps: &Deps, session: &SessionId) -> Result<Vec<ProcessId>, StoreError> {
-    let ids: Result<Vec<String>, _> = deps.store.ids_backwards(&Key::below(b'n', &session.0), None).collect();
-    Ok(ids?.into_iter().rev().map(ProcessId).collect())
+    Ok(deps.store.ids(&Key::below(b'n', &session.0))?.into_iter().map(ProcessId).collect())
 }
 
 fn source(id: &ProcessId) -> String {

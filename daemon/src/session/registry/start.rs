@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 use nano_protocol::error::{ErrorKind, RpcError};
 use nano_protocol::event::EventType;
-use nano_protocol::id::{SessionId, TaskId};
+use nano_protocol::id::SessionId;
 use nano_protocol::session::SessionState;
 use nano_protocol::task::{Origin, TaskState};
 
@@ -19,9 +19,9 @@ use crate::session::actor::Command;
 use crate::session::computer;
 use crate::session::processes;
 use crate::session::recovery::{forget_spools, step};
-use crate::session::restore::interrupt;
+use crate::session::restore::{interrupt, open_tasks};
 use crate::session::tries::{self, Start};
-use crate::store::record::{Draft, SessionRecord, TaskRecord, Tries};
+use crate::store::record::{Draft, SessionRecord, Tries};
 use crate::store::{Change, Commit, Key, StoreError};
 
 /// So many sessions are read at once: all of them together would keep the first clients waiting.
@@ -160,13 +160,8 @@ impl Registry {
             record.session.state = SessionState::Interrupted;
             changes.push(Change::session(&record));
         }
-        let open: Result<Vec<String>, _> = self.deps.store.ids_backwards(&Key::below(b'o', &id.0), None).collect();
-        let mut tasks = Vec::new();
-        for task in open? {
-            tasks.extend(self.deps.store.get::<TaskRecord>(&Key::task(&TaskId(task)))?);
-        }
-        tasks.sort_by_key(|record| (record.task.state == TaskState::Queued, record.queued_at, record.task.seq));
-        let Some(mut first) = tasks.into_iter().next().filter(|first| first.task.state != TaskState::Interrupted)
+        let Some(mut first) =
+            open_tasks(&self.deps, id)?.into_iter().next().filter(|first| first.task.state != TaskState::Interrupted)
         else {
             return Ok(changes);
         };
@@ -201,9 +196,7 @@ impl Registry {
     /// Returns the sessions that have something to do, or had when the last daemon ended.
     fn unfinished(&self) -> Vec<SessionId> {
         let users = computer::users(&self.deps);
-        // What cannot be read may be there.
-        let has =
-            |kind: u8, id: &SessionId| self.deps.store.ids_backwards(&Key::below(kind, &id.0), None).next().is_some();
+        let has = |kind: u8, id: &SessionId| self.deps.store.may_hold(&Key::below(kind, &id.0));
         let all: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
         let works = |id: &SessionId| {
             let record: Option<SessionRecord> = self.deps.store.get(&Key::session(id)).ok().flatten();
